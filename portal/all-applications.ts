@@ -1,9 +1,9 @@
-import { call, textOf } from './api.js';
+import { call, textOf, type Result } from './api.js';
 import type { Application, ApplicationPage } from './wire.js';
 
 export const MAX_APPLICATIONS = 1_000;
 
-/** All Applications, of a moment or of now; or why they cannot be had. */
+/** All Applications, of a moment or of now, oldest first; or why they cannot be had. */
 export const loadApplications = async (
   asOf?: string,
   abort?: AbortSignal,
@@ -22,4 +22,16 @@ export const loadApplications = async (
     start = page.value.pagination.next;
   } while (start !== undefined && all.length < MAX_APPLICATIONS);
   return all;
+};
+
+/** The newest 100 Applications, oldest first. The service has them the other way round: of more than 100, the last two pages. */
+export const loadNewest = async (signal: AbortSignal): Promise<Result<ApplicationPage>> => {
+  const load = (page: number) => call<ApplicationPage>(`/applications?size=100&page=${page}`, { signal });
+  const first = await load(1);
+  const { total_pages: last = 1 } = first.ok ? first.value.pagination : {};
+  if (!first.ok || last === 1) return first;
+  const [before, newest] = await Promise.all([load(last - 1), load(last)]);
+  if (!before.ok || !newest.ok) return before.ok ? newest : before;
+  const data = [...before.value.data, ...newest.value.data].slice(-100);
+  return { ...newest, value: { ...newest.value, data } };
 };

@@ -27,7 +27,15 @@ export interface Failed {
   readonly problem: Problem;
   readonly isTransient: boolean;
 }
-export type Result<T> = { readonly ok: true; readonly value: T; readonly etag: string | undefined } | Failed;
+export type Result<T> =
+  | {
+      readonly ok: true;
+      readonly value: T;
+      readonly etag: string | undefined;
+      /** The name of the session, if it was asked for. */
+      readonly session: string | undefined;
+    }
+  | Failed;
 
 interface Options {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -76,9 +84,11 @@ const send = (path: string, { method = 'GET', body, headers = {}, signal: abort 
     ...(abort === undefined ? {} : { signal: abort }),
   });
 
-/** The operator chooses how our headers begin. */
-const isReadPending = ({ headers }: Response): boolean =>
-  [...headers.keys()].some((name) => name.endsWith('-read-pending'));
+const TRACE = '-trace-id';
+/** The operator chooses how our headers begin; every answer has one that tells. */
+export const headerPrefix = signal('SVC');
+
+const isReadPending = ({ headers }: Response): boolean => headers.has(`${headerPrefix.value}-read-pending`);
 
 /** A page that shows anything else by now asks again when this has passed. */
 const PENDING_MS = 5_000;
@@ -96,10 +106,13 @@ const bodyOf = (response: Response): Promise<unknown> =>
 const requestOnce = async <T>(path: string, options: Options): Promise<Result<T>> => {
   try {
     const response = await send(path, options);
+    const traced = [...response.headers.keys()].find((name) => name.endsWith(TRACE));
+    if (traced !== undefined) headerPrefix.value = traced.slice(0, -TRACE.length).toUpperCase();
     if (response.ok) {
       if (isReadPending(response)) tellPending();
       const value = response.status === 204 ? undefined : await bodyOf(response);
-      return { ok: true, value: value as T, etag: response.headers.get('ETag') ?? undefined };
+      const [etag, named] = ['ETag', 'Portal-Session'].map((name) => response.headers.get(name) ?? undefined);
+      return { ok: true, value: value as T, etag, session: named };
     }
     const problem = await problemIn(response);
     endIfRefused(problem);
@@ -174,12 +187,10 @@ export const openStream = (path: string, abort: AbortSignal): Promise<Response |
 
 /** Finds out whose session this is. */
 export const resume = async (): Promise<void> => {
-  const named = await request<{ readonly session?: string }>(SESSION);
-  if (!named.ok) return beSignedOut(textOf(named.problem));
-  if (named.value.session === undefined) return beSignedOut();
-  shown = named.value.session;
-  const found = await call<Application>('/applications/key');
+  const found = await request<Application>(SESSION);
   if (!found.ok) return beSignedOut(found.problem.status === 401 ? undefined : textOf(found.problem));
+  if (found.session === undefined) return beSignedOut();
+  shown = found.session;
   session.value = { status: 'signed_in', application: found.value };
   if (!holds('tenant:read')) return undefined;
   const tenant = await call<Tenant>('/tenants/self');
@@ -198,13 +209,13 @@ export const isStillSignedIn = async (): Promise<boolean> => {
 
 tabs.addEventListener('message', () => void isStillSignedIn());
 
-/** Returns why it failed; undefined: it succeeded. */
-export const signIn = async (key: string): Promise<Failed | undefined> => {
+export const signIn = async (key: string): Promise<Result<unknown>> => {
   const done = await request(SESSION, { method: 'POST', body: { key } });
-  if (!done.ok) return done;
-  tellTabs();
-  await resume();
-  return undefined;
+  if (done.ok) {
+    tellTabs();
+    await resume();
+  }
+  return done;
 };
 
 /** Returns why it failed: the cookie is still there. Undefined: it succeeded. */

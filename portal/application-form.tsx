@@ -1,20 +1,19 @@
 import { useState } from 'preact/hooks';
-import { isOwn, session, type Failed, type Write } from './api.js';
-import { ConflictTable, useEditing, type Fields } from './editing.js';
-import { useLoaded } from './loaded.js';
+import { holds, isOwn, textOf, type Result, type Write } from './api.js';
+import { EditForm, NameField, type Fields } from './editing.js';
+import { Expiry, expiryIn, textIn } from './expiry.js';
 import { forgetNames } from './names.js';
-import { Agreement, Form, Waiting } from './parts.js';
-import type { Application, ApplicationType, Permission } from './wire.js';
+import { Agreement, Form } from './parts.js';
+import { PermissionMatrix } from './permission-matrix.js';
+import type { Application, ApplicationType, Key } from './wire.js';
 
-const TYPES: readonly ApplicationType[] = ['public', 'private', 'management'];
-
-/** What the Application of this session holds: an Application that holds all that its type may can grant anything. */
-const mayGrant = (permission: string, all: readonly Permission[]): boolean => {
-  const now = session.value;
-  if (now.status !== 'signed_in') return false;
-  const { type, permissions } = now.application;
-  const possible = all.filter(({ application_types }) => application_types.includes(type));
-  return permissions.includes(permission) || possible.every((one) => permissions.includes(one.type));
+const ABOUT: Readonly<Record<ApplicationType, string>> = {
+  public:
+    'For browsers and apps, where others can find the key: it may create and update tokens, and read none.',
+  private:
+    'For your own servers, which keep the key to themselves: it may also read, search, use and delete tokens.',
+  management:
+    'For people and programs that manage the Tenant: its Applications, its log and its reports; no tokens.',
 };
 
 /** A field for the name, and one for each permission. */
@@ -28,86 +27,71 @@ const bodyOf = ({ name = '', ...held }: Fields) => ({
   permissions: Object.keys(held).filter((permission) => held[permission] === 'held'),
 });
 
-interface InputsProps {
-  readonly type: ApplicationType;
-  readonly fields: Fields;
-  readonly onChange: (name: string, text: string) => void;
+export interface Made {
+  readonly id: string;
+  readonly key?: string | undefined;
+  readonly failure?: string;
 }
 
-const Permissions = ({ type, fields, onChange }: InputsProps) => {
-  const [loaded] = useLoaded<readonly Permission[]>('/permissions');
-  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
-  const possible = loaded.value.filter(({ application_types }) => application_types.includes(type));
-  return (
-    <fieldset class="permissions">
-      <legend>Permissions of a {type} Application</legend>
-      {possible.map(({ type: permission, description }) => {
-        const isHeld = fields[permission] === 'held';
-        const isPossible = isHeld || mayGrant(permission, loaded.value);
-        return (
-          <label key={permission} class="check">
-            <input
-              type="checkbox"
-              checked={isHeld}
-              disabled={!isPossible}
-              onChange={({ currentTarget: { checked } }) => onChange(permission, checked ? 'held' : '')}
-            />
-            <span>
-              <code>{permission}</code> {description}
-              {isPossible ? '' : ' (your key does not hold it, so it cannot grant it)'}
-            </span>
-          </label>
-        );
-      })}
-    </fieldset>
-  );
-};
+interface NewProps {
+  /** Without a key it was lost on the way, or, with a reason, not made. */
+  readonly onDone: (made: Made) => void;
+}
 
-const Name = ({ fields, onChange }: Omit<InputsProps, 'type'>) => (
-  <label>
-    Name
-    <input
-      value={fields['name']}
-      required
-      autofocus
-      maxLength={200}
-      dir="auto"
-      onInput={({ currentTarget }) => onChange('name', currentTarget.value)}
-    />
-  </label>
-);
-
-export const NewApplicationForm = ({ onDone }: { readonly onDone: (made: Application) => void }) => {
+export const NewApplicationForm = ({ onDone }: NewProps) => {
   const [type, setType] = useState<ApplicationType>('private');
   const [fields, setFields] = useState<Fields>({ name: '' });
-  const change = (name: string, text: string): void => setFields({ ...fields, [name]: text });
-  const create = async (_: FormData, write: Write): Promise<Failed | undefined> => {
-    const body = { ...bodyOf(fields), type };
+  const create = async (form: FormData, write: Write): Promise<Result<Made> | string> => {
+    const { expires_at, refused } = expiryIn(form);
+    if (refused !== undefined) return refused;
+    const name = textIn(form, 'key_name');
+    const body = { ...bodyOf(fields), type, expires_at, create_key: name === undefined };
     const made = await write<Application>('/applications', { method: 'POST', body });
-    if (!made.ok) return made;
-    onDone(made.value);
-    return undefined;
+    if (!made.ok || name === undefined) return made;
+    const { id } = made.value;
+    const added = await write<Key>(`/applications/${id}/keys`, {
+      method: 'POST',
+      body: { name, expires_at },
+    });
+    return {
+      ...made,
+      value: added.ok ? { id, key: added.value.key } : { id, failure: textOf(added.problem) },
+    };
   };
   return (
-    <Form onSend={create} button="Create" kind="primary">
-      <Name fields={fields} onChange={change} />
+    <Form onSend={create} onDone={onDone} button="Create" kind="primary">
+      <NameField isFirst fields={fields} onChange={setFields} />
       <label>
         Type
         <select
           value={type}
+          aria-describedby="about-type"
           onChange={({ currentTarget }) => {
             setType(currentTarget.value as ApplicationType);
             setFields({ name: fields['name'] ?? '' });
           }}
         >
-          {TYPES.map((one) => (
+          {Object.keys(ABOUT).map((one) => (
             <option key={one} value={one}>
               {one}
             </option>
           ))}
         </select>
       </label>
-      <Permissions type={type} fields={fields} onChange={change} />
+      <p id="about-type" class="quiet">
+        {ABOUT[type]} The type cannot be changed later.
+      </p>
+      <PermissionMatrix type={type} fields={fields} onChange={setFields} />
+      <fieldset class="pair">
+        <legend>First key</legend>
+        {holds('application:update') ? (
+          <label>
+            Name of the key
+            <input name="key_name" maxLength={200} dir="auto" placeholder="What it is for" />
+          </label>
+        ) : null}
+        <Expiry />
+      </fieldset>
     </Form>
   );
 };
@@ -120,34 +104,32 @@ interface EditProps {
 
 export const EditApplicationForm = ({ application, etag, onDone }: EditProps) => {
   const { id, type } = application;
-  const { draft, base, isChanged, change, save, conflict, takeTheirs } = useEditing(application, etag, {
+  const editable = {
     path: `/applications/${id}`,
     log: `entity_type=application&entity_id=${id}`,
+    labelOf: (name: string) => (name === 'name' ? 'Name' : name),
     fieldsOf,
     bodyOf,
-    onSaved: () => {
-      forgetNames();
-      onDone();
-    },
-  });
-  const lost = Object.keys(base).filter((name) => base[name] === 'held' && draft[name] !== 'held');
+  };
+  const done = (): void => {
+    forgetNames();
+    onDone();
+  };
+  const lostIn = (draft: Fields, base: Fields): string =>
+    Object.keys(base)
+      .filter((name) => base[name] === 'held' && draft[name] !== 'held')
+      .join(', ');
   return (
-    <>
-      {conflict === undefined ? null : (
-        <ConflictTable
-          conflict={conflict}
-          draft={draft}
-          labelOf={(name) => (name === 'name' ? 'Name' : name)}
-          onTakeTheirs={takeTheirs}
-        />
+    <EditForm value={application} etag={etag} editable={editable} onDone={done}>
+      {(draft, change, base) => (
+        <>
+          <NameField isFirst fields={draft} onChange={change} />
+          <PermissionMatrix type={type} fields={draft} onChange={change} />
+          {isOwn(application) && lostIn(draft, base) !== '' ? (
+            <Agreement text={`a key of this Application, which loses ${lostIn(draft, base)}`} />
+          ) : null}
+        </>
       )}
-      <Form onSend={save} button="Save" kind="primary" isReady={isChanged} isChanged={isChanged}>
-        <Name fields={draft} onChange={change} />
-        <Permissions type={type} fields={draft} onChange={change} />
-        {isOwn(application) && lost.length > 0 ? (
-          <Agreement text={`a key of this Application, which loses ${lost.join(', ')}`} />
-        ) : null}
-      </Form>
-    </>
+    </EditForm>
   );
 };

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { holds, isOwn, type Failed, type Write } from './api.js';
+import { holds, isOwn } from './api.js';
 import { EditApplicationForm } from './application-form.js';
 import { KeyList } from './key-list.js';
 import { useLoaded } from './loaded.js';
@@ -15,17 +15,19 @@ interface DialogProps {
 }
 
 const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
-  const remove = async (_: FormData, write: Write): Promise<Failed | undefined> => {
-    const headers = { 'If-Match': etag };
-    const done = await write(`/applications/${application.id}`, { method: 'DELETE', headers });
-    if (!done.ok) return done;
+  const headers = { 'If-Match': etag };
+  const done = (): void => {
     forgetNames();
     go(addressOf('applications'));
-    return undefined;
   };
   return (
     <Dialog title="Delete the Application" onClose={onClose}>
-      <Form onSend={remove} button="Delete" kind="danger">
+      <Form
+        onSend={(_, write) => write(`/applications/${application.id}`, { method: 'DELETE', headers })}
+        onDone={done}
+        button="Delete"
+        kind="danger"
+      >
         <p>
           <strong class="name" dir="auto">
             {application.name}
@@ -86,13 +88,9 @@ export const ApplicationView = ({ id }: { readonly id: string }) => {
               {application.name}
             </h1>
             <div class="buttons">
-              {holds('application:update') ? (
-                <button type="button" onClick={() => setDialog('edit')}>
-                  Edit …
-                </button>
-              ) : null}
+              {holds('application:update') ? <button onClick={() => setDialog('edit')}>Edit …</button> : null}
               {holds('application:delete') ? (
-                <button type="button" class="danger" onClick={() => setDialog('delete')}>
+                <button class="danger" onClick={() => setDialog('delete')}>
                   Delete …
                 </button>
               ) : null}

@@ -1,13 +1,13 @@
-import { useEffect, useState } from 'preact/hooks';
 import { loadApplications, MAX_APPLICATIONS } from './all-applications.js';
 import { holds } from './api.js';
 import { leave } from './leaving.js';
-import { useLoaded } from './loaded.js';
+import { useAsked, useLoaded } from './loaded.js';
 import { shortId } from './names.js';
 import { Alert, TableHead, Waiting } from './parts.js';
 import { go, parameter, timeStyle, withParameters } from './place.js';
 import { labelOf, tenantFields } from './tenant-fields.js';
 import { DAY_MS, HOUR_MS, inputText, momentFrom, zoneOf } from './time.js';
+import { valueText } from './words.js';
 import type { Application, Tenant } from './wire.js';
 
 const PRESETS: readonly (readonly [string, number])[] = [
@@ -71,9 +71,13 @@ export const TenantThen = ({ asOf, now }: { readonly asOf: string; readonly now:
           {Object.keys(current).map((name) => (
             <tr key={name}>
               <th scope="row">{labelOf(name)}</th>
-              <td dir="auto">{then[name]}</td>
+              <td dir="auto">{valueText(then[name], name)}</td>
               <td dir="auto">
-                {then[name] === current[name] ? <span class="quiet">same</span> : <ins>{current[name]}</ins>}
+                {then[name] === current[name] ? (
+                  <span class="quiet">same</span>
+                ) : (
+                  <ins>{valueText(current[name], name)}</ins>
+                )}
               </td>
             </tr>
           ))}
@@ -125,16 +129,9 @@ const PastRow = ({ then, now }: { readonly then: Application; readonly now: Appl
 
 /** The Applications as they were: who could do what, and what differs from now. */
 export const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
-  const [[then, now], setBoth] = useState<readonly (readonly Application[] | string)[]>([]);
-  useEffect(() => {
-    const abort = new AbortController();
-    void Promise.all([loadApplications(asOf, abort.signal), loadApplications(undefined, abort.signal)]).then(
-      (both) => {
-        if (!abort.signal.aborted) setBoth(both);
-      },
-    );
-    return () => abort.abort();
-  }, [asOf]);
+  const [[then, now] = []] = useAsked(asOf, (abort) =>
+    Promise.all([loadApplications(asOf, abort), loadApplications(undefined, abort)]),
+  );
   if (then === undefined || now === undefined) return <p class="quiet">Loading …</p>;
   if (typeof then === 'string') return <Alert text={then} />;
   if (typeof now === 'string') return <Alert text={now} />;

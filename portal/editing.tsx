@@ -1,7 +1,9 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, holds, type Failed, type Write } from './api.js';
-import { nameOf } from './names.js';
-import { TableHead, Time } from './parts.js';
+import { call, holds, type Result, type Write } from './api.js';
+import { actorOf } from './names.js';
+import { Form, TableHead, Time } from './parts.js';
+import { valueText } from './words.js';
 import type { Log, LogPage } from './wire.js';
 
 /** What a form edits, flat: an absent field is the same as an empty one. */
@@ -12,9 +14,9 @@ interface Editable<T> {
   readonly path: string;
   /** Filters of the log that tell who changed it. */
   readonly log: string;
+  readonly labelOf: (name: string) => string;
   readonly fieldsOf: (value: T) => Fields;
   readonly bodyOf: (fields: Fields) => unknown;
-  readonly onSaved: (value: T) => void;
 }
 
 interface Conflict {
@@ -50,74 +52,29 @@ const NOT_SAVED =
 
 const NOT_SHOWN = 'Nothing was saved: this was changed a moment ago, which cannot be seen yet. Save again.';
 
-/** Edits something that others may change at the same time. */
-export const useEditing = <T,>(value: T, etag: string, editable: Editable<T>) => {
-  const { path, log, fieldsOf, bodyOf, onSaved } = editable;
-  const [base, setBase] = useState({ fields: fieldsOf(value), etag });
-  const [draft, setDraft] = useState(base.fields);
-  const [conflict, setConflict] = useState<Conflict>();
-  const settle = (fields: Fields, newEtag: string): void => {
-    setBase({ fields, etag: newEtag });
-    setDraft(fields);
-    setConflict(undefined);
-  };
-  const done = (saved: T, newEtag: string | undefined): undefined => {
-    settle(fieldsOf(saved), newEtag ?? '');
-    onSaved(saved);
-  };
-  const put = async (write: Write, condition: string): Promise<Failed | string | undefined> => {
-    const headers = { 'If-Match': condition };
-    const saved = await write<T>(path, { method: 'PUT', body: bodyOf(draft), headers });
-    if (saved.ok) return done(saved.value, saved.etag);
-    if (saved.problem.code !== 'precondition_failed') return saved;
-    const current = await call<T>(path);
-    if (!current.ok) return current;
-    const [theirs, currentEtag] = [fieldsOf(current.value), current.etag ?? ''];
-    if (currentEtag === condition) return NOT_SHOWN;
-    // Something else was changed, such as its keys.
-    if (isSame(base.fields, theirs)) return put(write, currentEtag);
-    const versions = { before: base.fields, theirs, yours: draft };
-    if (isSame(merged(versions), theirs)) return done(current.value, currentEtag);
-    settle(theirs, currentEtag);
-    setDraft(merged(versions));
-    setConflict({ ...versions, by: await lastChange(log) });
-    return NOT_SAVED;
-  };
-  return {
-    draft,
-    /** The fields as they were loaded or saved. */
-    base: base.fields,
-    isChanged: !isSame(draft, base.fields),
-    change: (name: string, text: string) => setDraft({ ...draft, [name]: text }),
-    save: (_: FormData, write: Write) => put(write, base.etag),
-    conflict,
-    takeTheirs: () => settle(base.fields, base.etag),
-  };
-};
-
 interface ConflictProps {
   readonly conflict: Conflict;
   /** As the form is now. */
   readonly draft: Fields;
   readonly labelOf: (name: string) => string;
-  readonly onTakeTheirs: () => void;
+  readonly takeTheirs: () => void;
 }
 
 /** What both sides have changed. */
-export const ConflictTable = ({ conflict, draft, labelOf, onTakeTheirs }: ConflictProps) => {
+const ConflictTable = ({ conflict, draft, labelOf, takeTheirs }: ConflictProps) => {
   const { before, theirs, yours, by } = conflict;
   const sides = { Before: before, Theirs: theirs, Yours: yours, 'Will be saved': draft };
   const names = namesIn(...Object.values(sides)).filter(
     (name) => new Set(Object.values(sides).map((fields) => fields[name] ?? '')).size > 1,
   );
   const changed = (fields: Fields, name: string) => {
-    const [text, was] = [fields[name] || 'none', before[name] || 'none'];
+    const [text, was] = [valueText(fields[name], name), valueText(before[name], name)];
     return text === was ? text : <ins>{text}</ins>;
   };
   return (
     <section class="card" aria-label="Changed meanwhile">
       <p>
-        Changed meanwhile by {by?.actor_id ? nameOf(by.actor_type ?? '', by.actor_id) : 'somebody else'}
+        Changed meanwhile by {by ? actorOf(by) : 'somebody else'}
         {by && [', ', <Time key="when" at={by.created_at} />]}. Fields that you have changed keep your text,
         all others have theirs now.
       </p>
@@ -136,9 +93,84 @@ export const ConflictTable = ({ conflict, draft, labelOf, onTakeTheirs }: Confli
           ))}
         </tbody>
       </table>
-      <button type="button" onClick={onTakeTheirs}>
-        Take theirs
-      </button>
+      <button onClick={takeTheirs}>Take theirs</button>
     </section>
+  );
+};
+
+interface NameProps {
+  readonly fields: Fields;
+  readonly isFirst?: boolean;
+  readonly onChange: (fields: Fields) => void;
+}
+
+export const NameField = ({ fields, isFirst, onChange }: NameProps) => (
+  <label>
+    Name
+    <input
+      value={fields['name']}
+      required
+      autofocus={isFirst}
+      maxLength={200}
+      dir="auto"
+      onInput={({ currentTarget: { value } }) => onChange({ ...fields, name: value })}
+    />
+  </label>
+);
+
+interface EditProps<T> {
+  readonly value: T;
+  readonly etag: string;
+  readonly editable: Editable<T>;
+  readonly onDone: (saved: T) => void;
+  /** What edits the fields; `base`: as they were loaded or saved. */
+  readonly children: (draft: Fields, change: (to: Fields) => void, base: Fields) => ComponentChildren;
+}
+
+/** Edits something that others may change at the same time. */
+export const EditForm = <T,>({ value, etag, editable, onDone, children }: EditProps<T>) => {
+  const { path, log, labelOf, fieldsOf, bodyOf } = editable;
+  const [base, setBase] = useState({ fields: fieldsOf(value), etag });
+  const [draft, setDraft] = useState(base.fields);
+  const [conflict, setConflict] = useState<Conflict>();
+  const settle = (fields: Fields, newEtag: string): void => {
+    setBase({ fields, etag: newEtag });
+    setDraft(fields);
+    setConflict(undefined);
+  };
+  const put = async (write: Write, condition: string): Promise<Result<T> | string> => {
+    const headers = { 'If-Match': condition };
+    const saved = await write<T>(path, { method: 'PUT', body: bodyOf(draft), headers });
+    if (saved.ok) settle(fieldsOf(saved.value), saved.etag ?? '');
+    if (saved.ok || saved.problem.code !== 'precondition_failed') return saved;
+    const current = await call<T>(path);
+    if (!current.ok) return current;
+    const [theirs, currentEtag] = [fieldsOf(current.value), current.etag ?? ''];
+    if (currentEtag === condition) return NOT_SHOWN;
+    // Something else was changed, such as its keys.
+    if (isSame(base.fields, theirs)) return put(write, currentEtag);
+    const versions = { before: base.fields, theirs, yours: draft };
+    settle(theirs, currentEtag);
+    if (isSame(merged(versions), theirs)) return current;
+    setDraft(merged(versions));
+    setConflict({ ...versions, by: await lastChange(log) });
+    return NOT_SAVED;
+  };
+  const isChanged = !isSame(draft, base.fields);
+  const takeTheirs = (): void => settle(base.fields, base.etag);
+  return (
+    <>
+      {conflict && <ConflictTable {...{ conflict, draft, labelOf, takeTheirs }} />}
+      <Form
+        onSend={(_, write) => put(write, base.etag)}
+        onDone={onDone}
+        button="Save"
+        kind="primary"
+        isReady={isChanged}
+        isChanged={isChanged}
+      >
+        {children(draft, setDraft, base.fields)}
+      </Form>
+    </>
   );
 };

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { call, holds, session, textOf, type Failed, type Write } from './api.js';
+import { call, holds, session, textOf } from './api.js';
 import { useLoaded } from './loaded.js';
 import { knownName, nameOf } from './names.js';
 import { Agreement, Ago, counted, Dialog, Form } from './parts.js';
@@ -59,12 +59,9 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
   const [isRevoking, setRevoking] = useState(false);
   const path = `/applications/${applicationId}/keys/${id}`;
   const isOwn = session.value.status === 'signed_in' && session.value.application.key_id === id;
-  const revoke = async (_: FormData, write: Write): Promise<Failed | undefined> => {
-    const done = await write(path, { method: 'DELETE' });
-    if (!done.ok) return done;
+  const done = (): void => {
     setRevoking(false);
     setState('revoked');
-    return undefined;
   };
   return (
     <>
@@ -79,7 +76,12 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
       ) : null}
       {isRevoking ? (
         <Dialog title="Revoke the key" onClose={() => setRevoking(false)}>
-          <Form onSend={revoke} button="Revoke the key" kind="danger">
+          <Form
+            onSend={(_, write) => write(path, { method: 'DELETE' })}
+            onDone={done}
+            button="Revoke the key"
+            kind="danger"
+          >
             <p>It is refused at once, for good.</p>
             {isOwn ? <Agreement text="this key, and your session ends with it" /> : null}
           </Form>

@@ -1,43 +1,17 @@
 import { useState } from 'preact/hooks';
-import { holds, isOwn, session, type Failed, type Write } from './api.js';
-import { useLoaded } from './loaded.js';
+import { holds, isOwn, session, type Result, type Write } from './api.js';
+import { Expiry, expiryIn, textIn } from './expiry.js';
+import { expiresSoon, isUnused, UNUSED_DAYS } from './key-state.js';
+import { UseBars, Uses } from './key-uses.js';
 import { shortId } from './names.js';
-import { Agreement, Dialog, Form, NewKey, TableHead, Time, Waiting } from './parts.js';
-import { addressOf, go, parameter, timeStyle, withParameters } from './place.js';
-import { momentFrom, zoneOf } from './time.js';
-import type { Application, Key, KeyDay } from './wire.js';
-
-/** `getTenant 12, listEvents 2`. */
-const countsText = (counts: Readonly<Record<string, number>>): string =>
-  Object.entries(counts)
-    .map(([name, count]) => `${name} ${count}`)
-    .join(', ');
+import { Ago, Agreement, counted, Dialog, Form, NewKey, TableHead } from './parts.js';
+import { addressOf, go, parameter, withParameters } from './place.js';
+import type { Application, Key } from './wire.js';
 
 interface KeyProps {
   readonly application: Application;
   readonly item: Key;
 }
-
-/** What a key was used for and refused on each day. */
-const Uses = ({ application, item }: KeyProps) => {
-  const [loaded] = useLoaded<readonly KeyDay[]>(`/applications/${application.id}/keys/${item.id}/uses`);
-  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
-  if (loaded.value.length === 0) return <p class="quiet">Not used in the last 30 days.</p>;
-  return (
-    <table class="stacked">
-      <TableHead titles={['Day (UTC)', 'Operations', 'Refused']} />
-      <tbody>
-        {loaded.value.map(({ date, operations, refusals }) => (
-          <tr key={date}>
-            <th scope="row">{date}</th>
-            <td data-label="Operations">{countsText(operations)}</td>
-            <td data-label="Refused">{countsText(refusals)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-};
 
 const isInUse = ({ id }: Key): boolean =>
   session.value.status === 'signed_in' && session.value.application.key_id === id;
@@ -58,8 +32,12 @@ const KeyName = ({ item }: { readonly item: Key }) => (
   </>
 );
 
-const LastUse = ({ item: { last_used_at: last } }: { readonly item: Key }) =>
-  last === undefined ? <>never</> : <Time at={last} />;
+/** What somebody should know of first. */
+const stateOf = (item: Key): readonly [string, string] => {
+  if (expiresSoon(item)) return ['warn', 'expires soon'];
+  if (isUnused(item)) return ['warn', `unused for ${UNUSED_DAYS} days`];
+  return item.last_used_at === undefined ? ['quiet', 'not used yet'] : ['good', 'in use'];
+};
 
 interface CreateProps {
   readonly application: Application;
@@ -67,54 +45,35 @@ interface CreateProps {
   readonly onCreated: (key: string | undefined) => void;
 }
 
-const textIn = (form: FormData, name: string): string | undefined =>
-  (form.get(name) as string | null) || undefined;
-
 const CreateForm = ({ application, onCreated }: CreateProps) => {
-  const create = async (form: FormData, write: Write): Promise<Failed | string | undefined> => {
-    const expires = textIn(form, 'expires_at');
-    const expires_at = momentFrom(expires ?? '', timeStyle.value);
-    // Left out, it would mean never.
-    if (expires !== undefined && expires_at === undefined)
-      return `Nothing was saved: “${expires}” is not a date and time with a year of four digits.`;
+  const create = async (form: FormData, write: Write): Promise<Result<Key> | string> => {
+    const { expires_at, refused } = expiryIn(form);
     const body = { name: textIn(form, 'name'), expires_at };
-    const made = await write<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
-    if (!made.ok) return made;
-    onCreated(made.value.key);
-    return undefined;
+    return refused ?? write<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
   };
   return (
-    <Form onSend={create} button="Create" kind="primary">
+    <Form onSend={create} onDone={({ key }) => onCreated(key)} button="Create" kind="primary">
       <label>
         Name
         <input name="name" maxLength={200} dir="auto" placeholder="What it is for" autofocus />
       </label>
-      <label>
-        Expires, {zoneOf(timeStyle.value)} (empty: never)
-        <input name="expires_at" type="datetime-local" />
-      </label>
+      <Expiry />
     </Form>
   );
 };
 
 const RegenerateForm = ({ application, onCreated }: CreateProps) => {
-  const regenerate = async (form: FormData, write: Write): Promise<Failed | undefined> => {
-    const hours = Number(textIn(form, 'hours') ?? 0);
-    const made = await write<Application>(`/applications/${application.id}/regenerate`, {
-      method: 'POST',
-      body: { grace_seconds: Math.round(hours * 3_600) },
-    });
-    if (!made.ok) return made;
-    onCreated(made.value.key);
-    return undefined;
+  const regenerate = (form: FormData, write: Write): Promise<Result<Application>> => {
+    const body = { grace_seconds: Math.round(Number(textIn(form, 'hours') ?? 0) * 3_600) };
+    return write(`/applications/${application.id}/regenerate`, { method: 'POST', body });
   };
   return (
-    <Form onSend={regenerate} button="Regenerate" kind="danger">
+    <Form onSend={regenerate} onDone={({ key }) => onCreated(key)} button="Regenerate" kind="danger">
       <p>Creates a new key. These end, at once or after a grace period:</p>
       <ul aria-label="Keys that end">
         {application.keys.map((item) => (
           <li key={item.id}>
-            <KeyName item={item} />, last used: <LastUse item={item} />
+            <KeyName item={item} />, last used: <Ago at={item.last_used_at} />
           </li>
         ))}
       </ul>
@@ -127,64 +86,89 @@ const RegenerateForm = ({ application, onCreated }: CreateProps) => {
   );
 };
 
-const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone: () => void }) => {
-  const remove = async (_: FormData, write: Write): Promise<Failed | undefined> => {
-    const done = await write(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' });
-    if (!done.ok) return done;
-    onDone();
-    return undefined;
-  };
-  return (
-    <Form onSend={remove} button="Delete the key" kind="danger">
-      <p>
-        <KeyName item={item} /> is refused at once, for good. Last used: <LastUse item={item} />.
-      </p>
-      {isInUse(item) ? <Agreement text="this key, and your session ends with it" /> : null}
-    </Form>
-  );
-};
+const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone: () => void }) => (
+  <Form
+    onSend={(_, write) => write(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' })}
+    onDone={onDone}
+    button="Delete the key"
+    kind="danger"
+  >
+    <p>
+      <KeyName item={item} /> is refused at once, for good. Last used: <Ago at={item.last_used_at} />.
+    </p>
+    {isInUse(item) ? <Agreement text="this key, and your session ends with it" /> : null}
+  </Form>
+);
 
 type Open =
   | { readonly kind: 'create' | 'regenerate' }
   | { readonly kind: 'uses' | 'delete'; readonly item: Key }
   | { readonly kind: 'new'; readonly key: string | undefined };
 
-const KeyTable = ({ keys, onOpen }: { readonly keys: readonly Key[]; onOpen: (open: Open) => void }) => (
-  <table class="stacked">
-    <TableHead titles={['Name', 'Created', 'Expires', 'Last used', 'Actions']} />
-    <tbody>
-      {keys.map((item) => (
-        <tr key={item.id}>
-          <th scope="row">
-            <KeyName item={item} />
-          </th>
-          <td data-label="Created">
-            <Time at={item.created_at} />
-          </td>
-          <td data-label="Expires">
-            {item.expires_at === undefined ? 'never' : <Time at={item.expires_at} />}
-          </td>
-          <td data-label="Last used">
-            <LastUse item={item} />
-          </td>
-          <td>
-            <div class="buttons">
-              <a href={addressOf('logs', { entity_type: 'key', entity_id: item.id })}>Log</a>
-              <button type="button" class="small" onClick={() => onOpen({ kind: 'uses', item })}>
-                Uses
-              </button>
-              {holds('application:update') ? (
-                <button type="button" class="small danger" onClick={() => onOpen({ kind: 'delete', item })}>
-                  Delete
-                </button>
-              ) : null}
-            </div>
-          </td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
+const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (open: Open) => void }) => (
+  <tr>
+    <th scope="row">
+      <KeyName item={item} />
+    </th>
+    <td data-label="State">
+      <span class={stateOf(item)[0]}>{stateOf(item)[1]}</span>
+    </td>
+    <td data-label="30 days">
+      <UseBars applicationId={application.id} keyId={item.id} />
+    </td>
+    <td data-label="Last used">
+      <Ago at={item.last_used_at} />
+    </td>
+    <td data-label="Expires">
+      <Ago at={item.expires_at} />
+    </td>
+    <td>
+      <div class="buttons">
+        <button class="small" onClick={() => onOpen({ kind: 'uses', item })}>
+          Uses
+        </button>
+        <a class="button small" href={addressOf('logs', { entity_type: 'key', entity_id: item.id })}>
+          Log
+        </a>
+        {holds('application:update') ? (
+          <button class="small danger" onClick={() => onOpen({ kind: 'delete', item })}>
+            Delete
+          </button>
+        ) : null}
+      </div>
+    </td>
+  </tr>
 );
+
+/** So many are shown at first: each has its own bars. */
+const FIRST_KEYS = 20;
+
+interface TableProps {
+  readonly application: Application;
+  readonly keys: readonly Key[];
+  readonly onOpen: (open: Open) => void;
+}
+
+const KeyTable = ({ application, keys, onOpen }: TableProps) => {
+  const [shown, setShown] = useState(FIRST_KEYS);
+  return (
+    <>
+      <table class="stacked flow">
+        <TableHead titles={['Name', 'State', 'Last 30 days', 'Last used', 'Expires', 'Actions']} />
+        <tbody>
+          {keys.slice(0, shown).map((item) => (
+            <KeyRow key={item.id} application={application} item={item} onOpen={onOpen} />
+          ))}
+        </tbody>
+      </table>
+      {shown >= keys.length ? null : (
+        <button onClick={() => setShown(shown + FIRST_KEYS)}>
+          Show more of {counted(keys.length, 'key')}
+        </button>
+      )}
+    </>
+  );
+};
 
 const TITLES = {
   create: 'New key',
@@ -216,7 +200,7 @@ const OpenDialog = ({ application, open, onOpen, onClose }: OpenDialogProps) => 
     <Dialog key={kind} title={TITLES[kind]} onClose={() => onClose()}>
       {kind === 'create' ? <CreateForm application={application} onCreated={onCreated} /> : null}
       {kind === 'regenerate' ? <RegenerateForm application={application} onCreated={onCreated} /> : null}
-      {kind === 'uses' ? <Uses application={application} item={open.item} /> : null}
+      {kind === 'uses' ? <Uses applicationId={application.id} keyId={open.item.id} /> : null}
       {kind === 'delete' ? (
         <DeleteForm application={application} item={open.item} onDone={() => onClose(open.item)} />
       ) : null}
@@ -229,7 +213,7 @@ export const KeyList = ({ application, onChanged }: { application: Application; 
     parameter('open') === 'key' ? { kind: 'create' } : undefined,
   );
   const [gone, setGone] = useState<string>();
-  const keys = application.keys.filter(({ id }) => id !== gone);
+  const keys = application.keys.filter(({ id }) => id !== gone).toReversed();
   const close = (deleted?: Key): void => {
     setOpen(undefined);
     if (deleted !== undefined) setGone(deleted.id);
@@ -242,10 +226,8 @@ export const KeyList = ({ application, onChanged }: { application: Application; 
         <h2>Keys</h2>
         {holds('application:update') ? (
           <div class="buttons">
-            <button type="button" onClick={() => setOpen({ kind: 'regenerate' })}>
-              Regenerate …
-            </button>
-            <button type="button" class="primary" onClick={() => setOpen({ kind: 'create' })}>
+            <button onClick={() => setOpen({ kind: 'regenerate' })}>Regenerate …</button>
+            <button class="primary" onClick={() => setOpen({ kind: 'create' })}>
               New key …
             </button>
           </div>
@@ -254,7 +236,7 @@ export const KeyList = ({ application, onChanged }: { application: Application; 
       {keys.length === 0 ? (
         <p class="quiet">There is no valid key.</p>
       ) : (
-        <KeyTable keys={keys} onOpen={setOpen} />
+        <KeyTable application={application} keys={keys} onOpen={setOpen} />
       )}
       {open === undefined ? null : (
         <OpenDialog application={application} open={open} onOpen={setOpen} onClose={close} />

@@ -69,10 +69,10 @@ const Question = ({ goOn }: { readonly goOn: () => void }) => {
       <h2>Not saved</h2>
       <p>What you have here is not saved yet, and would be lost.</p>
       <div class="buttons">
-        <button type="button" class="primary" autofocus onClick={() => ref.current?.close()}>
+        <button class="primary" autofocus onClick={() => ref.current?.close()}>
           Stay here
         </button>
-        <button type="button" class="danger" onClick={discard}>
+        <button class="danger" onClick={discard}>
           Discard it
         </button>
       </div>

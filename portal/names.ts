@@ -39,8 +39,10 @@ const namesIn = ({ type, data, actor, changes = [] }: LedgerEvent): readonly Nam
 /** Names that are known already are newer. */
 export const learnNames = (events: readonly LedgerEvent[]): void => learn(events.flatMap(namesIn), false);
 
-/** What they are called now. */
-export const learnApplications = (all: readonly Application[]): void => {
+/** What they are called now. If these are all that there are, nobody has to ask. */
+export const learnApplications = (all: readonly Application[], total = all.length): void => {
+  isAsked = all.length >= total;
+  if (isAsked) applicationNames.value = all.map(({ id, name }) => [id, name]);
   for (const { id, keys } of all) for (const key of keys) owners.set(key.id, id);
   learn(
     all.flatMap(({ id, name, keys }) => [[id, name], ...keys.map((key): Name => [key.id, key.name])]),
@@ -48,14 +50,15 @@ export const learnApplications = (all: readonly Application[]): void => {
   );
 };
 
+/** Somebody asks for them already. */
+export const expectApplications = (): void => void (isAsked = true);
+
 /** Asks for the Applications once: their names come with the rows, so hardly anything needs more. */
 export const askForApplications = async (): Promise<void> => {
   if (isAsked || !holds('application:read')) return;
-  isAsked = true;
+  expectApplications();
   const all = await loadApplications();
-  if (typeof all === 'string' || session.value.status !== 'signed_in') return;
-  learnApplications(all);
-  applicationNames.value = all.map(({ id, name }) => [id, name]);
+  if (typeof all === 'object' && session.value.status === 'signed_in') learnApplications(all);
 };
 
 const SHORT = 8;

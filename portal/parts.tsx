@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { signal } from '@preact/signals';
+import { signal, type Signal } from '@preact/signals';
 import { answered, textOf, writeFailure, writer, type Failed, type Result, type Write } from './api.js';
 import { isUnsaved, leave, useUnsaved } from './leaving.js';
 import { timeStyle } from './place.js';
@@ -26,11 +26,15 @@ export const Waiting = ({ loaded }: { readonly loaded: Result<unknown> | undefin
 export const TableHead = ({ titles }: { readonly titles: readonly string[] }) => (
   <thead>
     <tr>
-      {titles.map((title) => (
-        <th key={title} scope="col">
-          {title}
-        </th>
-      ))}
+      {titles.map((title) =>
+        title === '' ? (
+          <td key={title} />
+        ) : (
+          <th key={title} scope="col">
+            {title}
+          </th>
+        ),
+      )}
     </tr>
   </thead>
 );
@@ -51,10 +55,35 @@ export const Time = ({ at, precision }: TimeProps) => (
 );
 
 /** How long ago, or until then, where that says more than the moment. */
-export const Ago = ({ at }: { readonly at: string }) => (
-  <time dateTime={at} title={timeText(at, timeStyle.value, 'exact')}>
-    {relativeText(at, clock.value)}
-  </time>
+export const Ago = ({ at }: { readonly at: string | undefined }) =>
+  at === undefined ? (
+    <span class="quiet">never</span>
+  ) : (
+    <time dateTime={at} title={timeText(at, timeStyle.value, 'exact')}>
+      {relativeText(at, clock.value)}
+    </time>
+  );
+
+interface ChoiceProps<T extends string> {
+  readonly label: string;
+  readonly chosen: Signal<T>;
+  readonly options: Readonly<Record<T, string>>;
+  readonly title?: string;
+}
+
+export const Choice = <T extends string>({ label, chosen, options, title }: ChoiceProps<T>) => (
+  <select
+    aria-label={label}
+    title={title}
+    value={chosen.value}
+    onChange={({ currentTarget }) => (chosen.value = currentTarget.value as T)}
+  >
+    {Object.entries<string>(options).map(([value, text]) => (
+      <option key={value} value={value}>
+        {text}
+      </option>
+    ))}
+  </select>
 );
 
 /** `1 row`, `2,000 rows`. */
@@ -153,7 +182,7 @@ export const Dialog = ({ title, onClose, isHeld = false, children }: DialogProps
     >
       <div class="head">
         <h2>{title}</h2>
-        <button type="button" disabled={isHeld} onClick={close}>
+        <button disabled={isHeld} onClick={close}>
           Close
         </button>
       </div>
@@ -162,9 +191,10 @@ export const Dialog = ({ title, onClose, isHeld = false, children }: DialogProps
   );
 };
 
-interface FormProps {
-  /** Returns why it failed; undefined: it succeeded. */
-  readonly onSend: (form: FormData, write: Write) => Promise<Failed | string | undefined>;
+interface FormProps<T> {
+  /** Returns the answer, or why nothing was sent. */
+  readonly onSend: (form: FormData, write: Write) => Promise<Result<T> | string>;
+  readonly onDone?: (value: T) => void;
   readonly button: string;
   readonly kind: 'primary' | 'danger';
   readonly isReady?: boolean;
@@ -176,26 +206,26 @@ interface FormProps {
 }
 
 /** Sends one request at a time: a double click must not create two of something. */
-export const Form = (props: FormProps) => {
-  const { onSend, button, kind, isReady = true, failureText = writeFailure, children } = props;
+export const Form = <T,>(props: FormProps<T>) => {
+  const { onSend, onDone, button, kind, isReady = true, failureText = writeFailure, children } = props;
   const [write] = useState(writer);
   const [isBusy, setBusy] = useState(false);
   const [isTyped, setTyped] = useState(false);
   const [failure, setFailure] = useState<Failed | string>();
   const [isOver, setOver] = useState(false);
   useUnsaved(props.isChanged ?? (isTyped && kind === 'primary'));
-  const fail = (failed: Failed | string | undefined): void => {
-    setFailure(failed);
-    setOver(false);
-    if (typeof failed === 'object' && failed.isTransient) void answered().then(() => setOver(true));
-  };
   const send = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     setBusy(true);
-    const failed = await onSend(new FormData(event.target as HTMLFormElement), write);
-    fail(failed);
-    if (failed === undefined) setTyped(false);
+    const sent = await onSend(new FormData(event.target as HTMLFormElement), write);
     setBusy(false);
+    setOver(false);
+    setFailure(typeof sent === 'string' || !sent.ok ? sent : undefined);
+    if (typeof sent === 'string') return;
+    if (sent.ok) {
+      setTyped(false);
+      onDone?.(sent.value);
+    } else if (sent.isTransient) void answered().then(() => setOver(true));
   };
   return (
     <form onSubmit={(event) => void send(event)} onInput={() => setTyped(true)}>
@@ -217,19 +247,20 @@ export const Agreement = ({ text }: { readonly text: string }) => (
 );
 
 interface NewKeyProps {
-  /** Absent if the answer that had it was lost, and the request was repeated. */
+  /** Absent if it was not made, or the answer that had it was lost and the request was repeated. */
   readonly text: string | undefined;
+  /** Why it was not made. */
+  readonly failure?: string | undefined;
   readonly onClose: () => void;
   readonly onAgain: () => void;
 }
 
-const LostKey = ({ onClose, onAgain }: NewKeyProps) => (
-  <Dialog title="The key was lost" onClose={onClose}>
-    <p>
-      It was created, but its key was lost: make a new one. A key is shown once, and the answer that had it
-      never arrived. The lost one works, but nobody has it; delete it.
-    </p>
-    <button type="button" class="primary" autofocus onClick={onAgain}>
+const LOST = 'It was created, but its key was lost: make a new one. Nobody has the lost one, so delete it.';
+
+const LostKey = ({ failure, onClose, onAgain }: NewKeyProps) => (
+  <Dialog title={failure === undefined ? 'The key was lost' : 'There is no key yet'} onClose={onClose}>
+    <p>{failure === undefined ? LOST : `The Application was created, but not its key: ${failure}`}</p>
+    <button class="primary" autofocus onClick={onAgain}>
       Make a new one
     </button>
   </Dialog>

@@ -1,25 +1,29 @@
-import { effect, type Signal } from '@preact/signals';
+import { effect } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { answered, holds, isPending, outage, SESSION, session, signOut, tenantName, textOf } from './api.js';
 import { ApplicationsPage } from './applications-page.js';
 import { leave, Leaving } from './leaving.js';
 import { LogsPage } from './logs-page.js';
-import { Alert } from './parts.js';
+import { OverviewPage } from './overview-page.js';
+import { Alert, Choice } from './parts.js';
 import { addressOf, follow, place, timeStyle } from './place.js';
 import { remembered } from './remembered.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
+import { zoneOf } from './time.js';
 import { UsagePage } from './usage-page.js';
 
 interface Page {
   readonly name: string;
   readonly title: string;
-  readonly permission: string;
+  /** Absent: it shows what the key may see. */
+  readonly permission?: string;
   readonly show: FunctionComponent;
 }
 
 const pages: readonly Page[] = [
+  { name: 'overview', title: 'Overview', show: OverviewPage },
   { name: 'logs', title: 'Log', permission: 'log:read', show: LogsPage },
   { name: 'applications', title: 'Applications', permission: 'application:read', show: ApplicationsPage },
   { name: 'tenant', title: 'Tenant', permission: 'tenant:read', show: TenantPage },
@@ -50,44 +54,21 @@ const NotFound = () => (
   </main>
 );
 
+const maySee = ({ permission }: Page): boolean => permission === undefined || holds(permission);
+
 const Content = ({ shown }: { readonly shown: Page | undefined }) => {
   if (shown === undefined) return <NotFound />;
-  return holds(shown.permission) ? <shown.show /> : <NeedsPermission {...shown} />;
+  return maySee(shown) ? <shown.show /> : <NeedsPermission {...shown} />;
 };
 
-/** Without a name, the first page that the key may see. */
-const shownPage = (): Page | undefined => {
-  const { page } = place.value;
-  if (page !== '') return pages.find(({ name }) => name === page);
-  return pages.find(({ permission }) => holds(permission)) ?? pages[0];
-};
+const shownPage = (): Page | undefined => pages.find(({ name }) => name === (place.value.page || 'overview'));
 
-const theme = remembered('theme', ['system', 'light', 'dark'] as const);
+const TIMES = { local: 'Local time', utc: 'UTC' };
+const THEMES = { system: 'System theme', light: 'Light', dark: 'Dark' };
+const theme = remembered<keyof typeof THEMES>('theme', ['system', 'light', 'dark']);
 effect(() => {
   document.documentElement.style.colorScheme = theme.value === 'system' ? '' : theme.value;
 });
-
-interface SwitchProps<T extends string> {
-  readonly name: string;
-  readonly choice: Signal<T>;
-  readonly shown: Readonly<Record<T, string>>;
-}
-
-/** Each click takes the next choice. */
-const Switch = <T extends string>({ name, choice, shown }: SwitchProps<T>) => {
-  const all = Object.keys(shown) as T[];
-  const next = all[(all.indexOf(choice.value) + 1) % all.length] ?? choice.value;
-  return (
-    <button
-      type="button"
-      title={`${name}: ${choice.value}, then ${next}`}
-      onClick={() => (choice.value = next)}
-    >
-      <span class="hidden">{`${name}: ${choice.value}`}</span>
-      <span aria-hidden="true">{shown[choice.value]}</span>
-    </button>
-  );
-};
 
 const skipHeader = (): void => {
   const main = document.querySelector('main');
@@ -110,14 +91,30 @@ const Pending = () =>
     </p>
   ) : null;
 
-const Header = ({
-  application,
-  shown,
-}: {
+const Pages = ({ shown }: { readonly shown: Page | undefined }) => (
+  <nav aria-label="Pages">
+    {pages.map((page) => (
+      <a
+        key={page.name}
+        href={addressOf(page.name)}
+        class={maySee(page) ? '' : 'dim'}
+        title={maySee(page) ? undefined : `Needs the permission ${page.permission}`}
+        aria-current={shown === page ? 'page' : undefined}
+      >
+        {page.title}
+      </a>
+    ))}
+  </nav>
+);
+
+interface HeaderProps {
   readonly application: string;
   readonly shown: Page | undefined;
-}) => {
+}
+
+const Header = ({ application, shown }: HeaderProps) => {
   const [failure, setFailure] = useState<string>();
+  const [isOpen, setOpen] = useState(false);
   const endSession = async (): Promise<void> => {
     const failed = await signOut();
     setFailure(failed && `You are still signed in: ${textOf(failed.problem)}`);
@@ -125,37 +122,26 @@ const Header = ({
   };
   return (
     <header class="top">
-      <button type="button" class="skip" onClick={skipHeader}>
+      <button class="skip" onClick={skipHeader}>
         Skip to the content
       </button>
       <a class="brand" href={addressOf('')} dir="auto">
         {tenantName.value ?? 'Tenant Ledger'}
       </a>
-      <nav aria-label="Pages">
-        {pages.map(({ name, title, permission }) => (
-          <a
-            key={name}
-            href={addressOf(name)}
-            class={holds(permission) ? '' : 'dim'}
-            title={holds(permission) ? undefined : `Needs the permission ${permission}`}
-            aria-current={shown?.name === name ? 'page' : undefined}
-          >
-            {title}
-          </a>
-        ))}
+      <Pages shown={shown} />
+      <button class="more" aria-expanded={isOpen} aria-controls="who" onClick={() => setOpen(!isOpen)}>
+        More
+      </button>
+      <div id="who" class={isOpen ? 'who open' : 'who'}>
+        <Choice label="Times" chosen={timeStyle} options={TIMES} title={zoneOf(timeStyle.value)} />
+        <Choice label="Theme" chosen={theme} options={THEMES} />
         <a href="/docs" target="_blank" rel="noreferrer">
-          API
+          API reference
         </a>
-      </nav>
-      <div class="who">
-        <Switch name="Times" choice={timeStyle} shown={{ local: 'Local time', utc: 'UTC' }} />
-        <Switch name="Theme" choice={theme} shown={{ system: '◐', light: '☀', dark: '☾' }} />
         <span class="quiet" dir="auto" title="The Application whose key you signed in with">
           {application}
         </span>
-        <button type="button" onClick={() => leave(() => void endSession())}>
-          Sign out
-        </button>
+        <button onClick={() => leave(() => void endSession())}>Sign out</button>
       </div>
       <Alert text={failure} />
       <Outage />

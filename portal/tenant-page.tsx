@@ -1,34 +1,34 @@
 import { useState } from 'preact/hooks';
 import { AsOfChoice, TenantThen } from './as-of.js';
-import { endSession, holds, tenantName, type Failed, type Write } from './api.js';
-import { ConflictTable, useEditing, type Fields } from './editing.js';
+import { endSession, holds, tenantName } from './api.js';
+import { EditForm, NameField, type Fields } from './editing.js';
 import { useLoaded } from './loaded.js';
 import { Dialog, Facts, Form, IdText, Time, Waiting } from './parts.js';
 import { parameter } from './place.js';
 import { labelOf, SETTINGS, tenantFields } from './tenant-fields.js';
+import { valueText } from './words.js';
 import type { Tenant } from './wire.js';
 
 interface TenantProps {
   readonly tenant: Tenant;
   readonly etag: string;
-  readonly onSaved: () => void;
+  readonly onDone: () => void;
 }
 
-interface DeleteProps extends Omit<TenantProps, 'onSaved'> {
-  readonly onClose: () => void;
-}
+const DELETED = 'The Tenant was deleted, and with it the key that you had signed in with.';
 
-const DeleteDialog = ({ tenant, etag, onClose }: DeleteProps) => {
+const DeleteDialog = ({ tenant, etag, onDone }: TenantProps) => {
   const [typed, setTyped] = useState('');
-  const remove = async (_: FormData, write: Write): Promise<Failed | undefined> => {
-    const done = await write('/tenants/self', { method: 'DELETE', headers: { 'If-Match': etag } });
-    if (!done.ok) return done;
-    endSession('The Tenant was deleted, and with it the key that you had signed in with.');
-    return undefined;
-  };
+  const headers = { 'If-Match': etag };
   return (
-    <Dialog title="Delete the Tenant" onClose={onClose}>
-      <Form onSend={remove} button="Delete" kind="danger" isReady={typed === tenant.name}>
+    <Dialog title="Delete the Tenant" onClose={onDone}>
+      <Form
+        onSend={(_, write) => write('/tenants/self', { method: 'DELETE', headers })}
+        onDone={() => endSession(DELETED)}
+        button="Delete"
+        kind="danger"
+        isReady={typed === tenant.name}
+      >
         <p>
           All its keys stop working at once, this session too. Its history is kept. This cannot be undone. To
           confirm, type its name:{' '}
@@ -50,52 +50,42 @@ const DeleteDialog = ({ tenant, etag, onClose }: DeleteProps) => {
   );
 };
 
-const bodyOf = ({ name = '', ...settings }: Fields) => ({ name, settings });
+const EDITABLE = {
+  path: '/tenants/self',
+  log: 'entity_type=tenant',
+  labelOf,
+  fieldsOf: tenantFields,
+  bodyOf: ({ name = '', ...settings }: Fields) => ({ name, settings }),
+};
 
-const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
+const TenantForm = ({ tenant, etag, onDone }: TenantProps) => {
   const [isSaved, setSaved] = useState(false);
-  const { draft, isChanged, change, save, conflict, takeTheirs } = useEditing(tenant, etag, {
-    path: '/tenants/self',
-    log: 'entity_type=tenant',
-    fieldsOf: tenantFields,
-    bodyOf,
-    onSaved: ({ name }) => {
-      tenantName.value = name;
-      setSaved(true);
-      onSaved();
-    },
-  });
+  const done = (now: Tenant): void => {
+    tenantName.value = now.name;
+    setSaved(true);
+    onDone();
+  };
   return (
-    <>
-      {conflict === undefined ? null : (
-        <ConflictTable conflict={conflict} draft={draft} labelOf={labelOf} onTakeTheirs={takeTheirs} />
-      )}
-      <section class="card">
-        <Form onSend={save} button="Save" kind="primary" isReady={isChanged} isChanged={isChanged}>
-          <label>
-            Name
-            <input
-              value={draft['name']}
-              maxLength={200}
-              required
-              dir="auto"
-              onInput={({ currentTarget }) => change('name', currentTarget.value)}
-            />
-          </label>
-          {SETTINGS.map(([name, label]) => (
-            <label key={name} class="check">
-              <input
-                type="checkbox"
-                checked={draft[name] === 'true'}
-                onChange={({ currentTarget: { checked } }) => change(name, String(checked))}
-              />
-              {label}
-            </label>
-          ))}
-          {isSaved && !isChanged ? <p role="status">Saved.</p> : null}
-        </Form>
-      </section>
-    </>
+    <section class="card">
+      <EditForm value={tenant} etag={etag} editable={EDITABLE} onDone={done}>
+        {(draft, change, base) => (
+          <>
+            <NameField fields={draft} onChange={change} />
+            {SETTINGS.map(([name, label]) => (
+              <label key={name} class="check">
+                <input
+                  type="checkbox"
+                  checked={draft[name] === 'true'}
+                  onChange={({ currentTarget: { checked } }) => change({ ...draft, [name]: String(checked) })}
+                />
+                {label}
+              </label>
+            ))}
+            {isSaved && draft === base ? <p role="status">Saved.</p> : null}
+          </>
+        )}
+      </EditForm>
+    </section>
   );
 };
 
@@ -103,7 +93,10 @@ const TenantForm = ({ tenant, etag, onSaved }: TenantProps) => {
 const TenantText = ({ tenant }: { readonly tenant: Tenant }) => (
   <section class="card">
     <Facts
-      facts={Object.entries(tenantFields(tenant)).map(([name, value]) => ({ name: labelOf(name), value }))}
+      facts={Object.entries(tenantFields(tenant)).map(([name, value]) => ({
+        name: labelOf(name),
+        value: valueText(value, name),
+      }))}
     />
     <p class="quiet">
       To change it, a key needs the permission <code>tenant:update</code>.
@@ -111,15 +104,12 @@ const TenantText = ({ tenant }: { readonly tenant: Tenant }) => (
   </section>
 );
 
-const TenantNow = ({ tenant, etag, onSaved }: TenantProps) => {
+const TenantNow = (props: TenantProps) => {
+  const { tenant } = props;
   const [isDeleting, setDeleting] = useState(false);
   return (
     <>
-      {holds('tenant:update') ? (
-        <TenantForm tenant={tenant} etag={etag} onSaved={onSaved} />
-      ) : (
-        <TenantText tenant={tenant} />
-      )}
+      {holds('tenant:update') ? <TenantForm {...props} /> : <TenantText tenant={tenant} />}
       <section class="card">
         <Facts
           facts={[
@@ -129,12 +119,12 @@ const TenantNow = ({ tenant, etag, onSaved }: TenantProps) => {
           ]}
         />
         {holds('tenant:delete') ? (
-          <button type="button" class="danger" onClick={() => setDeleting(true)}>
+          <button class="danger" onClick={() => setDeleting(true)}>
             Delete the Tenant …
           </button>
         ) : null}
       </section>
-      {isDeleting ? <DeleteDialog tenant={tenant} etag={etag} onClose={() => setDeleting(false)} /> : null}
+      {isDeleting ? <DeleteDialog {...props} onDone={() => setDeleting(false)} /> : null}
     </>
   );
 };
@@ -151,7 +141,7 @@ export const TenantPage = () => {
       <Waiting loaded={loaded} />
       {loaded?.ok === true && asOf !== undefined ? <TenantThen asOf={asOf} now={loaded.value} /> : null}
       {loaded?.ok === true && asOf === undefined ? (
-        <TenantNow tenant={loaded.value} etag={loaded.etag ?? ''} onSaved={reload} />
+        <TenantNow tenant={loaded.value} etag={loaded.etag ?? ''} onDone={reload} />
       ) : null}
     </main>
   );

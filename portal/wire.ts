@@ -103,7 +103,11 @@ export interface Application {
 export type ApplicationType = 'public' | 'private' | 'management';
 
 export interface ApplicationPage {
-  readonly pagination: { readonly next?: string };
+  readonly pagination: {
+    readonly next?: string;
+    readonly total_items?: number;
+    readonly total_pages?: number;
+  };
   readonly data: readonly Application[];
 }
 
@@ -117,6 +121,7 @@ export interface KeyDay {
   readonly date: string;
   readonly operations: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
+  readonly missing_permissions: readonly string[];
 }
 
 export interface Tenant {
@@ -132,9 +137,15 @@ export interface UsageReport {
     readonly metrics_by_type: Readonly<
       Record<string, { readonly count: number; readonly last_created_at?: string }>
     >;
-    readonly included_monthly_active_tokens: number;
-    readonly monthly_active_tokens: number;
-  };
+  } & Omit<ActiveTokens, 'month'>;
+  /** Oldest first, if they were asked for. */
+  readonly months?: readonly ActiveTokens[];
+}
+
+export interface ActiveTokens {
+  readonly month: string;
+  readonly included_monthly_active_tokens: number;
+  readonly monthly_active_tokens: number;
 }
 
 export interface Problem {

@@ -34,6 +34,8 @@ const SOURCES = {
 
 /** Only a script of the portal can send it: a form or a link cannot, and another site would need our consent. */
 const PORTAL_HEADER = 'portal-request';
+/** Names the session in the answer about it. */
+const SESSION_HEADER = 'Portal-Session';
 
 const signInBody = bodyCheck<{ readonly key: string }>(
   { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
@@ -74,18 +76,9 @@ const mustBeValid = async (ctx: ApiContext, key: string, { ledger, keyUses }: Po
   });
 };
 
-/** Signs in and out, and names the session if somebody is signed in. */
-const useSession = async (ctx: ApiContext, cookie: SessionCookie, dependencies: PortalDependencies) => {
-  mustBeOwnScript(ctx);
-  ctx.state.route = '/portal/session';
-  ctx.set('Cache-Control', 'no-store');
+/** Signs in and out. */
+const changeSession = async (ctx: ApiContext, cookie: SessionCookie, dependencies: PortalDependencies) => {
   if (ctx.method === 'DELETE') return cookie.clear(ctx);
-  const signedIn = cookie.keyOf(ctx);
-  if (ctx.method === 'GET') {
-    ctx.type = 'json';
-    ctx.body = JSON.stringify(signedIn === undefined ? {} : { session: identityOf(signedIn) });
-    return undefined;
-  }
   await readJsonBody(ctx);
   const key = signInBody(ctx.request.body).key.trim();
   await mustBeValid(ctx, key, dependencies);
@@ -110,6 +103,19 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
     ctx.state.path = pathOf(ctx);
   };
 
+  /** Whoever asks for the session gets its name, and whose it is, if somebody is signed in. */
+  const useSession = (ctx: ApiContext, next: Next): Promise<unknown> | undefined => {
+    mustBeOwnScript(ctx);
+    ctx.state.route = '/portal/session';
+    ctx.set('Cache-Control', 'no-store');
+    if (ctx.method !== 'GET') return changeSession(ctx, cookie, dependencies);
+    const key = cookie.keyOf(ctx);
+    if (key === undefined) return void (ctx.body = {});
+    ctx.set(SESSION_HEADER, identityOf(key));
+    forward(ctx, '/applications/key', identityOf(key));
+    return next();
+  };
+
   const callApi = (ctx: ApiContext, next: Next): Promise<unknown> => {
     mustBeOwnScript(ctx);
     forward(ctx, (ctx.req.url ?? '').slice(API.length), headerOf(ctx, PORTAL_HEADER));
@@ -117,11 +123,8 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
   };
 
   /** A browser saves an attachment, so a refusal must not be one. */
-  const download = async (
-    ctx: ApiContext,
-    next: Next,
-    [, named, file, type]: RegExpExecArray,
-  ): Promise<void> => {
+  const download = async (ctx: ApiContext, next: Next, link: RegExpExecArray): Promise<void> => {
+    const [, named, file, type] = link;
     mustBeOwnPage(ctx);
     const [path, media] = SOURCES[type as keyof typeof SOURCES];
     forward(ctx, `${path}${ctx.search}`, named);
@@ -140,8 +143,7 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
     const { path } = state;
     if (path !== '/portal' && !path.startsWith('/portal/')) return next();
     if (path.startsWith(`${API}/`)) return callApi(ctx, next);
-    if (path === '/portal/session' && /^(?:GET|POST|DELETE)$/.test(method))
-      return useSession(ctx, cookie, dependencies);
+    if (path === '/portal/session' && /^(?:GET|POST|DELETE)$/.test(method)) return useSession(ctx, next);
     if (method !== 'GET' && method !== 'HEAD') return next();
     const link = DOWNLOAD.exec(path);
     return link === null ? files.send(ctx, next) : download(ctx, next, link);

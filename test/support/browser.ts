@@ -61,8 +61,9 @@ export const openTab = async (context: BrowserContext, expected: RegExp = /^$/):
 export const openWindow = async (browser: Browser, expected?: RegExp): Promise<Page> =>
   openTab(await browser.newContext({ viewport: { width: 1280, height: 800 } }), expected);
 
-export const signInTo = async (page: Page, url: string, key: string): Promise<void> => {
-  await page.goto(`${url}/portal`);
+/** Begins at a page of the portal; by default at its first. */
+export const signInTo = async (page: Page, url: string, key: string, at = ''): Promise<void> => {
+  await page.goto(`${url}/portal/${at}`);
   await page.getByLabel('API key').fill(key);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();

@@ -31,7 +31,7 @@ describeInBrowser('the rows of the log', () => {
     await reportFacts(service.folder, tenantId, facts);
     await allProjected(service);
     page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, service.key);
+    await signInTo(page, service.url, service.key, 'logs');
   });
   afterEach(() => page.unrouteAll({ behavior: 'ignoreErrors' }));
 
@@ -94,7 +94,7 @@ describeInBrowser('the rows of the log', () => {
     await page.getByLabel('Operation').fill('create');
     await page.keyboard.press('Enter');
     await aborted;
-    await page.getByText('Loading …').waitFor();
+    await page.getByText('Loading …').first().waitFor();
     expect(await page.getByText('No rows match these filters.').count()).toBe(0);
   });
 

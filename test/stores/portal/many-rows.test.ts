@@ -67,7 +67,7 @@ describeInBrowser(`a log of ${ROWS} rows`, () => {
     ]);
     await allProjected(service);
     page = await openWindow(browser);
-    await signInTo(page, service.url, customer.key);
+    await signInTo(page, service.url, customer.key, 'logs');
   }, WITHIN_MS);
   afterAll(async () => {
     await service.stop();

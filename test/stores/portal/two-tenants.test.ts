@@ -60,7 +60,7 @@ describeInBrowser('two tenants', () => {
     await reportFacts(service.folder, tenantId, [fact('ActivityReported', 'invoice-1', { data })]);
     await allProjected(service);
     const page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, key);
+    await signInTo(page, service.url, key, 'logs');
     const types = page.locator('datalist').first();
     const offered = () => types.evaluate((list) => list.innerHTML);
     await until(async () => (await offered()).includes('Invoice'));
@@ -101,7 +101,7 @@ describeInBrowser('two tenants', () => {
   it('in two tabs of one browser: a tab never exports the log of the other', async () => {
     const keys = [await newTenant('Exporting'), await newTenant('Exported')] as const;
     const one = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(one, service.url, keys[0]);
+    await signInTo(one, service.url, keys[0], 'logs');
     const link = one.getByRole('link', { name: 'Export CSV' });
     await link.waitFor();
     const two = await openTab(one.context(), FAILED_REQUESTS);
@@ -113,13 +113,13 @@ describeInBrowser('two tenants', () => {
     one.on('download', (download) => saved.push(download));
     await link.click();
     expect(await one.getByRole('alert').innerText()).toContain('Somebody has signed in with another key');
-    expect([saved, new URL(one.url()).pathname]).toEqual([[], '/portal']);
+    expect([saved, new URL(one.url()).pathname]).toEqual([[], '/portal/logs']);
   });
 
   it('in two tabs of one browser: a tab learns at once that the other has signed out or in', async () => {
     const keys = [await newTenant('Third'), await newTenant('Fourth')] as const;
     const one = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(one, service.url, keys[0]);
+    await signInTo(one, service.url, keys[0], 'logs');
     await until(async () => (await one.locator('.state').innerText()) === 'Live');
     const two = await openTab(one.context(), FAILED_REQUESTS);
     await two.goto(`${service.url}/portal`);

@@ -48,7 +48,7 @@ describeInBrowser('text that others have written', () => {
     await expectOnlyText();
     await open('applications');
     await page.getByRole('button', { name: 'New Application …' }).click();
-    await dialog().getByLabel('Name').fill(name);
+    await dialog().getByLabel('Name', { exact: true }).fill(name);
     await dialog().getByRole('button', { name: 'Create' }).click();
     await page.locator('pre.key').waitFor();
     await dialog().getByLabel('I have kept the key').check();
@@ -57,7 +57,7 @@ describeInBrowser('text that others have written', () => {
     await heading.waitFor();
     expect(await heading.evaluate((element) => element.textContent)).toBe(name);
     await page.getByRole('button', { name: 'New key …' }).click();
-    await dialog().getByLabel('Name').fill(name);
+    await dialog().getByLabel('Name', { exact: true }).fill(name);
     await dialog().getByRole('button', { name: 'Create' }).click();
     await page.locator('pre.key').waitFor();
     await dialog().getByLabel('I have kept the key').check();

@@ -1,0 +1,96 @@
+import type { Result } from './api.js';
+import { useLoaded } from './loaded.js';
+import { counted, TableHead, Waiting } from './parts.js';
+import { DAY_MS, timeText } from './time.js';
+import { wordsOf } from './words.js';
+import type { KeyDay } from './wire.js';
+
+/** What a key was used for and refused on each of the last 30 days. */
+
+type Loaded = Result<readonly KeyDay[]> | undefined;
+type Counts = Readonly<Record<string, number>>;
+
+const DAYS = 30;
+const HEIGHT = 20;
+
+const useUses = (applicationId: string, keyId: string): Loaded =>
+  useLoaded<readonly KeyDay[]>(`/applications/${applicationId}/keys/${keyId}/uses`)[0];
+
+const sumOf = (counts: Counts): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+interface UsesProps {
+  readonly applicationId: string;
+  readonly keyId: string;
+}
+
+/** A bar for each day: uses, and refusals above them. */
+export const UseBars = ({ applicationId, keyId }: UsesProps) => {
+  const loaded = useUses(applicationId, keyId);
+  const found = loaded?.ok === true ? loaded.value : [];
+  const days = Array.from({ length: DAYS }, (_, i) => {
+    const date = new Date(Date.now() - (DAYS - 1 - i) * DAY_MS).toISOString().slice(0, 10);
+    const { operations = {}, refusals = {} } = found.find((one) => one.date === date) ?? {};
+    return [sumOf(operations), sumOf(refusals)] as const;
+  });
+  const most = Math.max(1, ...days.map(([used, refused]) => used + refused));
+  const heightOf = (count: number): number => (count === 0 ? 0 : Math.max(3, (count / most) * HEIGHT));
+  const total = (which: 0 | 1): number => days.reduce((sum, day) => sum + day[which], 0);
+  const text = `${counted(total(0), 'use')} and ${counted(total(1), 'refusal')} in ${DAYS} days`;
+  return (
+    <svg
+      class="uses"
+      viewBox={`0 0 ${DAYS * 4} ${HEIGHT + 3}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={text}
+    >
+      <title>{text}</title>
+      {days.map(([used, refused], i) => {
+        const y = HEIGHT - heightOf(used);
+        return (
+          <g key={i}>
+            <rect class="track" x={i * 4} width="3" y={HEIGHT + 1} height="2" />
+            <rect class="bar" x={i * 4} width="3" y={y} height={heightOf(used)} />
+            <rect
+              class="refused"
+              x={i * 4}
+              width="3"
+              y={Math.max(0, y - heightOf(refused))}
+              height={heightOf(refused)}
+            />
+          </g>
+        );
+      })}
+    </svg>
+  );
+};
+
+/** `12 × get tenant, 2 × list events`: the most frequent first. */
+const countsText = (counts: Counts): string =>
+  Object.entries(counts)
+    .toSorted(([, one], [, other]) => other - one)
+    .map(([name, count]) => `${count.toLocaleString('en')} × ${wordsOf(name)}`)
+    .join(', ') || 'none';
+
+export const Uses = (props: UsesProps) => {
+  const loaded = useUses(props.applicationId, props.keyId);
+  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
+  if (loaded.value.length === 0) return <p class="quiet">Not used in the last {DAYS} days.</p>;
+  return (
+    <table class="stacked">
+      <TableHead titles={['Day (UTC)', 'Used for', 'Refused']} />
+      <tbody>
+        {loaded.value.map(({ date, operations, refusals, missing_permissions: missing }) => (
+          <tr key={date}>
+            <th scope="row">{timeText(`${date}T00:00:00Z`, 'utc', 'year')}</th>
+            <td data-label="Used for">{countsText(operations)}</td>
+            <td data-label="Refused">
+              {countsText(refusals)}
+              {missing.map((permission) => [' ', <code key={permission}>{permission}</code>])}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+};
