@@ -43,11 +43,7 @@ const progressLine = ({ stderr }: Io, title: string) => {
 export type ProgressLine = ReturnType<typeof progressLine>;
 
 /** Shows a progress line while the work runs. */
-export const withProgress = <T>(
-  io: Io,
-  title: string,
-  work: (line: ProgressLine) => Promise<T>,
-): Promise<T> => {
+export const withProgress = <T>(io: Io, title: string, work: (line: ProgressLine) => Promise<T>) => {
   const line = progressLine(io, title);
   return work(line).finally(line.clear);
 };
