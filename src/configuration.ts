@@ -144,7 +144,12 @@ export const settings = {
     'true',
     trueOrFalse,
   ),
-  PORTAL: setting('Whether to serve the console at `/portal`: `true` or `false`.', 'true', 'false', trueOrFalse),
+  PORTAL: setting(
+    'Whether to serve the console at `/portal`: `true` or `false`.',
+    'true',
+    'false',
+    trueOrFalse,
+  ),
   LOG_LEVEL: setting(`The minimum level of log lines: one of ${levels.join(', ')}.`, 'info', 'warn', (text) =>
     levels.find((level): level is Level => level === text),
   ),
