@@ -156,11 +156,7 @@ const spanOf = async (rows: Rows, all: Rows, { filter, olderThan }: LogQuery): P
   return { before, last, top: Math.min(top, last) };
 };
 
-const pageByNumber = async (
-  { newest }: Rows,
-  { before, last, top }: Span,
-  { page, size }: LogQuery,
-): Promise<LogPage> => {
+const pageByNumber = async ({ newest }: Rows, { before, last, top }: Span, { page, size }: LogQuery) => {
   const total = Math.max(0, last - before);
   const upTo = top - (page - 1) * size;
   if (upTo <= before) return { rows: [], total };
@@ -178,11 +174,7 @@ const matches = (filter: RowFilter, row: LogRow): boolean =>
   Object.entries(givenBy(filter)).every(([field, value]) => row[field as keyof LogRow] === value);
 
 /** Looks at no more rows than a page has if they all match, otherwise at more and more. */
-const pageByLooking = async (
-  { newest, number }: Rows,
-  { before, top }: Span,
-  { filter, size }: LogQuery,
-): Promise<LogPage> => {
+const pageByLooking = async ({ newest, number }: Rows, { before, top }: Span, { filter, size }: LogQuery) => {
   const found: LogRow[] = [];
   let upTo = top;
   for (let limit = size + 1, left = MAX_LOOKED_AT; ; limit = Math.min(4 * limit, left)) {

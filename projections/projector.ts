@@ -43,10 +43,7 @@ export const fieldsOfIndex = ({ name, indexes }: Collection, index: string): rea
 };
 
 /** The field that numbers the documents of a line, and the one that never decreases. */
-export const numberingOf = (
-  collection: Collection,
-  { index, equal }: Line,
-): { readonly number: string; readonly monotonicField: string } => {
+export const numberingOf = (collection: Collection, { index, equal }: Line) => {
   const { name, numbered = {} } = collection;
   const [number, ...more] = fieldsOfIndex(collection, index).slice(equal.length);
   const monotonicField = numbered[index];
@@ -65,11 +62,7 @@ export const PROGRESS_KEY = 'tenant';
 export type Carried = Readonly<Record<string, Document>>;
 
 /** The document of a carried collection. */
-export const carriedIn = async (
-  reader: Pick<Reader, 'get'>,
-  tenantId: string,
-  collection: string,
-): Promise<Document | undefined> => {
+export const carriedIn = async (reader: Pick<Reader, 'get'>, tenantId: string, collection: string) => {
   const progress = await reader.get(tenantId, PROGRESS.name, PROGRESS_KEY);
   return (progress as { readonly carried?: Carried } | undefined)?.carried?.[collection];
 };

@@ -11,12 +11,7 @@ interface Setting<T> {
   readonly read: (text: string) => T | undefined;
 }
 
-const setting = <T>(
-  meaning: string,
-  fallback: string,
-  example: string,
-  read: Setting<T>['read'],
-): Setting<T> => {
+const setting = <T>(meaning: string, fallback: string, example: string, read: Setting<T>['read']) => {
   return { meaning, fallback, example, read };
 };
 const secretSetting = <T>(...row: Parameters<typeof setting<T>>): Setting<T> => ({
@@ -176,9 +171,7 @@ const mustNameBothStoresOrNone = ({ EVENTSTORE_URL, MONGODB_URL }: Configuration
 };
 
 /** An empty variable counts as unset, because compose files and shells often pass empty ones. */
-export const readConfiguration = (
-  environment: Readonly<Record<string, string | undefined>>,
-): Configuration => {
+export const readConfiguration = (environment: Readonly<Record<string, string | undefined>>) => {
   const entries = settingNames.map((name) => {
     const { read, fallback, example, meaning, secret }: Setting<unknown> = settings[name];
     const text = environment[name] ?? '';

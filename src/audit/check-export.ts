@@ -101,10 +101,7 @@ async function* linesAgain(ledgerLog: LedgerLog, trailer: Trailer, onProgress: (
   }
 }
 
-const firstDifference = async (
-  inFile: AsyncIterator<Buffer>,
-  inLog: AsyncIterable<string>,
-): Promise<CheckedExport['difference']> => {
+const firstDifference = async (inFile: AsyncIterator<Buffer>, inLog: AsyncIterable<string>) => {
   let line = 0;
   for await (const expected of inLog) {
     line += 1;

@@ -11,11 +11,7 @@ export const tenantPosition = ({ stream, revision }: Place, streams: Streams): s
 const POSITION = /^(tenant|activity):(0|[1-9][0-9]{0,14})$/;
 
 /** The event, if there is one, at a position that the tenant has seen, in this log or a copy. */
-export const findPlace = async (
-  { log, streams }: LedgerLog,
-  tenantId: string,
-  position: string,
-): Promise<LoggedEvent | undefined> => {
+export const findPlace = async ({ log, streams }: LedgerLog, tenantId: string, position: string) => {
   const [, kind, digits] = POSITION.exec(position) ?? [];
   if (kind === undefined) return undefined;
   const revision = Number(digits);
@@ -26,11 +22,7 @@ export const findPlace = async (
 /** The last revision in each of a tenant's streams that has events. */
 export type Revisions = Readonly<Record<StreamKind, number | undefined>>;
 
-export const revisionsUpTo = async (
-  { log, streams }: LedgerLog,
-  tenantId: string,
-  position: Position,
-): Promise<Revisions> => {
+export const revisionsUpTo = async ({ log, streams }: LedgerLog, tenantId: string, position: Position) => {
   const lastOf = async (stream: string): Promise<number | undefined> => {
     const revision = await log.revisionAt(stream, position);
     return revision < 0 ? undefined : revision;

@@ -149,12 +149,7 @@ const run = async (
 };
 
 /** Continues from the cursor, until it is interrupted. */
-const followIntoFile = async (
-  io: Io,
-  ledgerLog: LedgerLog,
-  options: Options,
-  files: FollowedFiles,
-): Promise<void> => {
+const followIntoFile = async (io: Io, ledgerLog: LedgerLog, options: Options, files: FollowedFiles) => {
   const { exportLines } = require('../audit/export') as typeof import('../audit/export');
   const log = await ledgerLog.log.identity();
   const after = readCursor(files.cursorFile, log);

@@ -39,11 +39,7 @@ const progressLine = ({ stderr }: Io, title: string) => {
 
 export type ProgressLine = ReturnType<typeof progressLine>;
 
-export const withProgress = <T>(
-  io: Io,
-  title: string,
-  work: (line: ProgressLine) => Promise<T>,
-): Promise<T> => {
+export const withProgress = <T>(io: Io, title: string, work: (line: ProgressLine) => Promise<T>) => {
   const line = progressLine(io, title);
   return work(line).finally(line.clear);
 };

@@ -85,11 +85,7 @@ const actsForOwner = (application: KeyHolder): boolean =>
   permissionsOf(application.type).every(({ type }) => holds(application, type)) && holds(application, MANAGE);
 
 /** Prevents privilege escalation, by a permission or by a key of an Application that holds it. */
-export const mustHoldAll = (
-  { requester }: DecisionContext,
-  wanted: readonly string[],
-  what: string,
-): void => {
+export const mustHoldAll = ({ requester }: DecisionContext, wanted: readonly string[], what: string) => {
   if (requester.kind === 'operator' || actsForOwner(requester.application)) return;
   const missing = wanted.filter((permission) => !holds(requester.application, permission));
   if (missing.length === 0) return;

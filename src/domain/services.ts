@@ -120,11 +120,7 @@ export interface ServiceIdentity extends Pick<Service, 'id' | 'name' | 'may'> {
 }
 
 /** The service with this key, or why there is none. */
-export const serviceWithKey = (
-  now: Services,
-  digest: string,
-  at: string,
-): ServiceIdentity | 'unknown' | 'expired' | 'revoked' => {
+export const serviceWithKey = (now: Services, digest: string, at: string) => {
   const key = now.keys.get(digest);
   const service = now.services.get(key?.serviceId ?? '');
   if (key === undefined || service === undefined) return 'unknown';

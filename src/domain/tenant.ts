@@ -105,10 +105,7 @@ export const mustHave = (tenant: ActiveTenant, applicationId: string): Applicati
   return application;
 };
 
-export const findKey = (
-  { keys }: Pick<ActiveTenant, 'keys'>,
-  isWanted: (key: Key) => boolean,
-): Key | undefined => {
+export const findKey = ({ keys }: Pick<ActiveTenant, 'keys'>, isWanted: (key: Key) => boolean) => {
   for (const key of keys.values()) if (isWanted(key)) return key;
   return undefined;
 };

@@ -189,10 +189,7 @@ export const isRecordedTime = (text: unknown): boolean => {
 };
 
 /** Every adapter checks this before appending what it has serialised. */
-export const mustBeAppendable = (
-  events: readonly NewEvent[],
-  serialised: readonly SerialisedEvent[],
-): void => {
+export const mustBeAppendable = (events: readonly NewEvent[], serialised: readonly SerialisedEvent[]) => {
   if (events.length === 0) throw new TypeError('There is nothing to append.');
   for (const { recordedAt } of events)
     if (recordedAt !== undefined && !isRecordedTime(recordedAt))

@@ -10,11 +10,7 @@ import { firstOf, logFault, type Continuity, type EventLog, type Expected, type 
  */
 
 /** Whether it is so at last. A new leader of a cluster may show an older state for a moment. */
-const isSoAtLast = async (
-  isSo: () => Promise<boolean>,
-  doubtMs: number,
-  abort?: AbortSignal,
-): Promise<boolean> => {
+const isSoAtLast = async (isSo: () => Promise<boolean>, doubtMs: number, abort?: AbortSignal) => {
   const end = monotonicMs() + doubtMs;
   for (;;) {
     const now = await isSo();

@@ -65,10 +65,7 @@ const revisions = (first: number, last: number): string =>
   first === last ? `revision ${first}` : `revisions ${first} to ${last}`;
 
 /** What is missing before an event if the stream was at revision `last` (-1: empty); undefined if it is the next one. */
-export const gapBefore = (
-  { stream, revision }: Pick<LoggedEvent, 'stream' | 'revision'>,
-  last: number,
-): string | undefined => {
+export const gapBefore = ({ stream, revision }: Pick<LoggedEvent, 'stream' | 'revision'>, last: number) => {
   if (revision === last + 1) return undefined;
   return revision > last
     ? `Events are missing from the log: the stream ${stream} lacks ${revisions(last + 1, revision - 1)} before this event.`

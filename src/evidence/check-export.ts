@@ -163,11 +163,7 @@ export const checkingExport = (checkpoint: KeptCheckpoint, earlier: readonly Kep
 };
 
 /** What contradicts that an event is in the log of a checkpoint: one thing or none. */
-export const checkEvent = (
-  value: unknown,
-  { index, hashes }: Proof,
-  checkpoint: Checkpoint,
-): readonly Difference[] => {
+export const checkEvent = (value: unknown, { index, hashes }: Proof, checkpoint: Checkpoint) => {
   if (!isEvent(value)) throw fault('file_unreadable', 'It is no event of GET /events or of audit.');
   const event = exported(value, checkpoint);
   if (event === undefined) return [{ what: `the event is not one of ${checkpoint.origin}` }];

@@ -22,11 +22,7 @@ const nodeHash = (left: Hash, right: Hash): Hash =>
 export type Frontier = readonly Hash[];
 
 /** A leaf added to a tree of this size, and the hashes that it completes: its own, then of each larger subtree that ends with it. */
-export const appended = (
-  frontier: Frontier,
-  size: number,
-  leaf: Hash,
-): { readonly frontier: Frontier; readonly completed: readonly Hash[] } => {
+export const appended = (frontier: Frontier, size: number, leaf: Hash) => {
   const roots = [...frontier];
   const completed = [leaf];
   let last = leaf;
@@ -104,12 +100,7 @@ export const rootsOf = async (
 };
 
 /** The root of a tree of this size in which the leaf is at this index, if the proof is one. Undefined: it is none. */
-export const rootByInclusion = (
-  leaf: Hash,
-  index: number,
-  size: number,
-  proof: readonly Hash[],
-): Hash | undefined => {
+export const rootByInclusion = (leaf: Hash, index: number, size: number, proof: readonly Hash[]) => {
   if (index < 0 || index >= size) return undefined;
   let at = index;
   let last = size - 1;

@@ -121,6 +121,8 @@ export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
   readonly gone: () => AbortSignal;
 }
 
+export type AnyRequest = RouteRequest<unknown>;
+
 /** What a handler responds with; the status is that of the declaration. */
 export interface RouteResponse extends Partial<Pick<Executed, 'position' | 'isShown' | 'isRepeat'>> {
   readonly body?: unknown;

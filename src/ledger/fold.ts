@@ -35,12 +35,7 @@ export const unreadable = (tenantId: string, { id, position }: InLog, reason: st
   } satisfies UnreadableTenant);
 
 /** Decodes the next event of a tenant's stream. `tenant_unreadable` if it does not directly follow `after`. */
-export const tenantEventOf = (
-  logged: LoggedEvent,
-  after: number,
-  tenantId: string,
-  streams: Streams,
-): Recorded<TenantEvent> => {
+export const tenantEventOf = (logged: LoggedEvent, after: number, tenantId: string, streams: Streams) => {
   const gap = gapBefore(logged, after);
   if (gap !== undefined) throw unreadable(tenantId, logged, gap);
   const decoded = decode(logged, streams);

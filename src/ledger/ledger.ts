@@ -192,11 +192,7 @@ const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(c
  * Plans on the cached state and appends. What was refused or repeated there is planned again on the state when the command
  * arrived, so that those that wait share a read; if the stream has changed meanwhile, on its newest state.
  */
-const decideAndAppend = async (
-  dependencies: LedgerDependencies,
-  command: Command,
-  arrivedAt: number,
-): Promise<Executed> => {
+const decideAndAppend = async (dependencies: LedgerDependencies, command: Command, arrivedAt: number) => {
   for (let since = -Infinity; ;) {
     const isCached = since === -Infinity;
     try {

@@ -138,12 +138,7 @@ export const rateLimits = (
   return {
     policies,
     /** A request that one policy refuses is not counted by the next: requests during a block must not start another. */
-    count: async (
-      method: string,
-      path: string,
-      address: string,
-      isOfService = async () => false,
-    ): Promise<Counted> => {
+    count: async (method: string, path: string, address: string, isOfService = async () => false) => {
       const covering = rules.filter(({ policy }) => appliesTo(policy, method, path));
       const counting = await countingOf(covering, isOfService);
       if (counting.length === 0) return {};

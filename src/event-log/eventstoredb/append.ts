@@ -40,12 +40,7 @@ const requestOf = (id: string, request: AppendRequest): BatchAppendReq =>
     .setProposedMessagesList(request.events.map(messageOf))
     .setIsFinal(true);
 
-const appendOnce = async (
-  connection: Connection,
-  request: AppendRequest,
-  end: number,
-  late: () => Fault,
-): Promise<Appended> => {
+const appendOnce = async (connection: Connection, request: AppendRequest, end: number, late: () => Fault) => {
   const { client, appends } = connection.current();
   const id = randomUUID();
   try {

@@ -1,4 +1,4 @@
-import type { AllStreamResolvedEvent, EventStoreDBClient, StreamingRead } from '@eventstore/db-client';
+import type { AllStreamResolvedEvent, EventStoreDBClient } from '@eventstore/db-client';
 import { ReadStream } from '@eventstore/db-client/dist/streams/utils/ReadStream';
 import { convertGrpcEvent } from '@eventstore/db-client/dist/utils/convertGrpcEvent';
 import { Empty } from '@eventstore/db-client/generated/shared_pb';
@@ -35,10 +35,7 @@ const requestOf = (read: FilteredRead): ReadReq => {
   return new ReadReq().setOptions(options);
 };
 
-export const filteredRead = (
-  client: EventStoreDBClient,
-  read: FilteredRead,
-): StreamingRead<AllStreamResolvedEvent> => {
+export const filteredRead = (client: EventStoreDBClient, read: FilteredRead) => {
   const internals = internalsOf(client);
   const request = requestOf(read);
   const open = internals.GRPCStreamCreator(StreamsClient, 'readAll', (grpc) =>

@@ -19,7 +19,7 @@ import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import type { ApiDependencies } from '../context';
-import type { RouteRequest, RouteResponse } from '../route';
+import type { AnyRequest } from '../route';
 import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
@@ -95,7 +95,7 @@ export const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no such Application.');
 
 /** The id in the path. Anything but a UUID is not found. */
-export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
+export const applicationIdOf = ({ params }: AnyRequest): string => {
   const id = uuidFrom(params['application_id'] ?? params['id']);
   if (id === undefined) throw applicationNotFound();
   return id;
@@ -125,7 +125,7 @@ export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): st
 
 export const liveKeyViews = async (
   reader: Reader,
-  { tenantId, at }: RouteRequest<unknown>,
+  { tenantId, at }: AnyRequest,
   { keyUses }: ApiDependencies,
   applicationId: string,
 ) => {
@@ -136,33 +136,25 @@ export const liveKeyViews = async (
   return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
 };
 
-export const findWithKeys = (request: RouteRequest<unknown>, dependencies: ApiDependencies, id: string) =>
+export const findWithKeys = (request: AnyRequest, dependencies: ApiDependencies, id: string) =>
   request.read(async (reader) => {
     const application = await findLiveApplication(reader, request.tenantId, id);
     return application && { application, keys: await liveKeyViews(reader, request, dependencies, id) };
   });
 
-export const liveApplication = async (request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
+export const liveApplication = async (request: AnyRequest, dependencies: ApiDependencies) => {
   const found = await findWithKeys(request, dependencies, applicationIdOf(request));
   if (found === undefined) throw applicationNotFound();
   return found;
 };
 
 /** A change to an Application or its keys. `If-Match` refers to the Application in either case. */
-export const changeApplication = (
-  request: RouteRequest<unknown>,
-  { ledger }: ApiDependencies,
-  decide: Decide,
-): Promise<Executed> => {
+export const changeApplication = (request: AnyRequest, { ledger }: ApiDependencies, decide: Decide) => {
   const tag = (tenant: ActiveTenant): string => String(mustHave(tenant, applicationIdOf(request)).revision);
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 
-export const changedApplication = (
-  request: RouteRequest<unknown>,
-  executed: Executed,
-  key?: string,
-): RouteResponse => {
+export const changedApplication = (request: AnyRequest, executed: Executed, key?: string) => {
   const application = mustHave(mustBeActive(executed.tenant), applicationIdOf(request));
   const body = applicationNow(request.tenantId, application, request.at, key);
   return { ...executed, body, etag: String(application.revision) };
