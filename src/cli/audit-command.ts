@@ -212,7 +212,7 @@ const checkCommand = (io: Io): Command =>
       `
 The same export is made again from the log, with the conditions that the trailer names, and compared line by line. The
 first line that differs is named. Exit code 0: equal, 1: different. It is complete only for these conditions, which are
-printed. Without the log, the digest in the trailer can be compared with: head -n -1 FILE | sha256sum`,
+printed. Without the log, the sha256 in the trailer can be compared with: head -n -1 FILE | sha256sum`,
     )
     .action((file: string, { json = false }: JsonOption) =>
       withConfiguredLog(io, async (ledgerLog) => {

@@ -29,7 +29,8 @@ const merged = async function* (heads: Heads): AsyncGenerator<LoggedEvent> {
 };
 
 const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGenerator<Batch> {
-  let [batch, bytes]: [LoggedEvent[], number] = [[], 0];
+  let batch: LoggedEvent[] = [];
+  let bytes: number = 0;
   for await (const event of events) {
     batch.push(event);
     bytes += event.bytes ?? 0;
