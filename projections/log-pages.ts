@@ -31,6 +31,7 @@ export interface LogQuery {
   readonly size: number;
 }
 
+/** The fields of rows that a filter gives values for. */
 const givenBy = (filter: RowFilter): Readonly<Partial<LogRow>> => {
   const { entityType: entity_type, entityId: entity_id, actorId: actor_id, traceId: trace_id } = filter;
   const { operation, source } = filter;
@@ -55,7 +56,10 @@ const lineOf = (filter: RowFilter): RowLine => {
   throw new Error('Every row is in the line by_number.');
 };
 
-/** If not, there are no totals, and each page starts after the last row of the one before. */
+/**
+ * Whether the rows of a filter, apart from its dates, are a line. If not, there are no totals, and each page starts after
+ * the last row of the one before.
+ */
 export const isNumbered = (filter: RowFilter): boolean => lineOf(filter).isExact;
 
 /** So many rows are looked at in each step of a search, for all values together. */
@@ -192,12 +196,14 @@ const pageByLooking = async ({ newest, number }: Rows, { before, top }: Span, { 
   }
 };
 
+/** A page of the log, newest first by position in the log. */
 export const findLogs = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
   const { rows, all } = await rowsOf(reader, tenantId, query.filter);
   const span = await spanOf(rows, all, query);
   return rows.isExact ? pageByNumber(rows, span, query) : pageByLooking(rows, span, query);
 };
 
+/** How many rows of a numbered filter there are from each moment to the next one. */
 export const countLogs = async (
   reader: Reader,
   tenantId: string,

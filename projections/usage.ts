@@ -157,6 +157,7 @@ const monthsUpTo = (last: string, count: number): readonly string[] => {
   });
 };
 
+/** Each of so many months up to the last one, oldest first. */
 export const usageByMonth = async (reader: Reader, tenantId: string, last: string, count = 1) => {
   const months = monthsUpTo(last, count);
   const [found, tenantPlan] = (await Promise.all([

@@ -2,12 +2,17 @@ import { uuidFrom } from './domain/texts';
 import { fault } from './fault';
 import { readPolicies } from './limits/policies';
 
-/** Validation, `tenant-ledger config`, `--help` and docs/configuration.md are made from this table. */
+/**
+ * Every setting of the program. Validation, `tenant-ledger config`, `--help` and docs/configuration.md are generated
+ * from this table.
+ */
 interface Setting<T> {
   readonly meaning: string;
   readonly fallback: string;
   readonly example: string;
+  /** Never shown. */
   readonly secret?: boolean;
+  /** Returns undefined if the text is not valid. */
   readonly read: (text: string) => T | undefined;
 }
 

@@ -70,6 +70,7 @@ const trailerOf = async (file: string): Promise<Trailer> => {
   throw unusable(file, NO_TRAILER);
 };
 
+/** The part of the log that a trailer names. A tenant's ends with the last of its events up to the revisions named. */
 const rangeOf = async (ledgerLog: LedgerLog, { filter, after, up_to }: Trailer): Promise<EventRange> => {
   if (typeof up_to !== 'object') return { after, upTo: up_to };
   const [tenantId = ''] = filter.tenants ?? [];

@@ -92,7 +92,9 @@ const conditionsOf = (filter: EventFilter, streams: Streams, onUnreadable: () =>
 };
 
 export interface EventRange extends ReadFrom {
+  /** The last position to read, inclusive. */
   readonly upTo?: Position | undefined;
+  /** The maximum number of events. */
   readonly limit?: number | undefined;
 }
 
@@ -116,6 +118,7 @@ async function* readRange(log: EventLog, { tenants }: EventFilter, from: ReadFro
   yield* log.readAll({ after: head > after ? head : after, follow, signal });
 }
 
+/** A predicate for events of our own streams that match the filter. */
 const matcher = (filter: EventFilter, streams: Streams, onUnreadable: () => void) => {
   const tenants = filter.tenants === undefined ? undefined : new Set(filter.tenants);
   const conditions = conditionsOf(filter, streams, onUnreadable);

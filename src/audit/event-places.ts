@@ -4,7 +4,10 @@ import type { LedgerLog, Streams } from '../event-log/streams';
 
 export type Place = Pick<LoggedEvent, 'stream' | 'revision' | 'position'>;
 
-/** A position as a tenant sees it, such as `tenant:12`: it reveals nothing about others and is the same in every copy. */
+/**
+ * A position as a tenant sees it, for example `tenant:12`: named by stream and revision, it reveals nothing about other
+ * tenants and is the same in every copy of the log.
+ */
 export const tenantPosition = ({ stream, revision }: Place, streams: Streams): string =>
   `${streams.parse(stream)?.kind}:${revision}`;
 

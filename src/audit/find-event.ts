@@ -45,7 +45,10 @@ export const knownPlace = async (reader: TenantReader, tenantId: string, eventId
   return { shown, position: (await findLog(reader, tenantId, eventId))?.position };
 };
 
-/** The read models know where each event is that was applied or skipped; only what comes after those is searched. */
+/**
+ * Finds an event of a tenant by its id. The read models know where each event is that was applied or skipped; only what
+ * comes after those is searched.
+ */
 export const findEvent = async (
   { ledgerLog, readHistory }: Pick<EventSource, 'ledgerLog' | 'readHistory'>,
   { shown, position }: Awaited<ReturnType<typeof knownPlace>>,

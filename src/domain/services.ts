@@ -3,6 +3,7 @@ import type { ServiceEvent, ServiceRight } from './events';
 import { invalidValue, refusal } from './refusal';
 import { mustBeName } from './texts';
 
+/** A program of the operator that serves all tenants, such as a token service or a gateway. */
 export interface Service {
   readonly id: string;
   readonly name: string;
@@ -115,6 +116,7 @@ export const serviceKeyStatus = (
   return isExpired(expiresAt, at) ? 'expired' : 'active';
 };
 
+/** Who calls with the key of a service. */
 export interface ServiceIdentity extends Pick<Service, 'id' | 'name' | 'may'> {
   readonly keyId: string;
 }

@@ -5,6 +5,7 @@ import type { EventLog, LoggedEvent, NewEvent, Position } from './event-log';
 /** Repeats an action that fails because a store is away, as during the election of a new leader. */
 export type Retry = <T>(action: () => Promise<T>) => Promise<T>;
 
+/** The end of a stream, as far as this process has read it. */
 interface End {
   revision: number;
   position: Position;

@@ -68,6 +68,7 @@ const metadataSchema = object({
   changes: listOf(object({ field: text, from: {}, to: {} }, 'field', 'from', 'to')),
 });
 
+/** Recorded with every event, besides its schema version. */
 export interface Metadata {
   readonly at: string;
   readonly actor?: domain.Actor | undefined;
@@ -98,7 +99,10 @@ const faultBy = (schema: object, value: unknown): string | undefined => {
   return validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: '' }).trim();
 };
 
-/** One by one ahead of time: otherwise the first requests would block the thread for 40 ms. */
+/**
+ * Compiles the schemas of events one by one ahead of time. Otherwise the first requests to fold a tenant or to stream its
+ * events would block the thread for 40 ms.
+ */
 export const compileEventSchemas = async (): Promise<void> => {
   const schemas = Object.values({ ...domain.eventSchemas, ...domain.operatorEventSchemas });
   for (const schema of new Set([metadataSchema, ...schemas])) {
@@ -110,7 +114,10 @@ export const compileEventSchemas = async (): Promise<void> => {
 const schemaOf = (type: domain.LedgerEvent['type'] | domain.OperatorEvent['type']): object =>
   domain.isEventType(type) ? domain.eventSchemas[type] : domain.operatorEventSchemas[type];
 
-/** Throws `event_invalid`, with the reason in `more.reason`: invalid data would park its tenant. */
+/**
+ * Encodes an event for appending. Invalid data must never be written, since it would park its tenant: it throws
+ * `event_invalid`, with the reason in `more.reason`.
+ */
 export const encode = (
   { type, data }: domain.LedgerEvent | domain.OperatorEvent,
   metadata: Metadata,
@@ -122,6 +129,7 @@ export const encode = (
   return { id, type, data, metadata: { ...metadata, version: domain.currentVersion(type) } };
 };
 
+/** Case-insensitive, as UUIDs are. */
 export const namesAnother = (
   { tenantId: named }: { readonly tenantId?: unknown },
   tenantId: string,
@@ -168,6 +176,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): domain.Recorded => {
   return event as unknown as domain.Recorded;
 };
 
+/** The tenant and kind of an event's stream; undefined if the stream is not one of ours. */
 export type Owner = ReturnType<Streams['parse']>;
 
 export const decode = (
@@ -198,6 +207,7 @@ export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): domain.O
 export interface SetAside {
   /** Whether to skip this event. Its id may occur in other tenants, too. */
   readonly event: (tenantId: string, eventId: string) => boolean;
+  /** Whether to apply this event although events before it are missing. */
   readonly gapBefore: (tenantId: string, eventId: string) => boolean;
 }
 

@@ -27,6 +27,7 @@ const whatIsWrong = (found: Continuity, known: Head | undefined): string => {
     : `The event log was rolled back: it ends before the event ${known.eventId} at ${known.position}, or has another one there, as after a restore from an older backup.`;
 };
 
+/** Why a process ends, or does not start. */
 const logSetBack = (what: string): Fault =>
   logFault(
     'log_set_back',

@@ -5,6 +5,7 @@ import { createHash, hash } from 'node:crypto';
  * root of the 2^level leaves from index · 2^level on; the row that completes it is known, and stores its hash.
  */
 
+/** 32 bytes. */
 export type Hash = Buffer;
 
 const LEAF = Buffer.of(0);
@@ -33,6 +34,7 @@ export const appended = (frontier: Frontier, size: number, leaf: Hash) => {
   return { frontier: [...roots, last], completed };
 };
 
+/** The root of neighbouring subtrees, the larger ones first. */
 const joined = (roots: readonly Hash[]): Hash =>
   roots.length === 0 ? EMPTY_ROOT : roots.reduceRight((right, left) => nodeHash(left, right));
 
@@ -53,6 +55,7 @@ const splitOf = (size: number): number => {
   return split;
 };
 
+/** The complete subtrees of a range of a proof, the larger ones first. */
 const nodesOf = ([from, to]: Range): readonly Node[] => {
   const nodes: Node[] = [];
   for (let start = from; start < to;) {

@@ -5,6 +5,7 @@ import type { RateLimitsStatus } from '../limits/rate-limits';
 import { TIMES } from '../times';
 import { securityHeaders } from './middleware';
 
+/** The dependencies of the operations listener, which serves operators on a port of its own. */
 interface OperationsDependencies {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
   /** What startup is waiting for, as long as there is no status. */

@@ -20,6 +20,7 @@ export const setRequestTime = ({ state }: ApiContext): void => {
 export const headerOf = (ctx: ApiContext, name: string): string | undefined =>
   ctx.req.headers[name.toLowerCase()] as string | undefined; // a list only for `Set-Cookie`
 
+/** The body as it was sent. */
 const rawBodyOf = (ctx: ApiContext): string => (ctx.request.rawBody as string | undefined) ?? '';
 
 export const etagOf = (tag: string): string => `"${tag}"`;
@@ -71,6 +72,7 @@ export const conditionOf = (ctx: ApiContext): ((tag: string) => boolean) | undef
 const STANDARD = 'Idempotency-Key';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 
+/** From our header or the standard one, as sent. */
 export const sentIdempotency = (ctx: ApiContext, { idempotencyKey }: HeaderNames) => {
   const key = headerOf(ctx, idempotencyKey) ?? headerOf(ctx, STANDARD);
   return key === undefined ? undefined : { key, scope: `${ctx.method} ${ctx.state.path}` };
@@ -165,6 +167,7 @@ export const readJsonBody = async (ctx: ApiContext, isOptional = false): Promise
   if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
 };
 
+/** The same, or lines as the bytes that were sent. */
 export const readLinesBody = async (ctx: ApiContext): Promise<void> => {
   const type = ctx.request.is([LINES, 'application/json']);
   if (type === false)

@@ -172,7 +172,10 @@ const requestOf = (
 
 // 4. A write is answered once it is shown
 
-/** A write usually is shown already. If not by the deadline, it is durable nonetheless, and a header says so. */
+/**
+ * Whoever appends projects, so a write usually is shown already. If it is not by the deadline, it is durable
+ * nonetheless, and a header says so.
+ */
 const awaitShown = async (
   ctx: ApiContext,
   toShow: Iterable<readonly [string, Position]>,

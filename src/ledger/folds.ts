@@ -40,6 +40,7 @@ export interface KnownTenant extends folding.Fold {
   readonly requests: folding.RememberedRequests;
 }
 
+/** The folded tenants of this process, as far as they fit into memory. */
 export interface Folds {
   /**
    * The tenant with everything that was in its stream at this time (on the clock of this thread), or later. At
@@ -52,6 +53,7 @@ export interface Folds {
   advance(tenantId: string, known: KnownTenant, appended: readonly Caused[], at: number): void;
   /** As of when the tenant is in memory, on the clock of this thread. Undefined: it is not. */
   lookedAt(tenantId: string): number | undefined;
+  /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly folding.UnreadableTenant[];
 }
 

@@ -12,6 +12,7 @@ import type { PresentedKey } from './api-key';
 
 type PresentedServiceKey = Pick<PresentedKey, 'digest' | 'at' | 'deadline'>;
 
+/** The services of the operator, folded from the stream `operator`. */
 export interface KnownServices {
   /** All of them as of this call. `services_unreadable` if an event about them cannot be read. */
   all(deadline: number): Promise<domain.Services>;

@@ -7,11 +7,15 @@ import { ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import type { Position } from '../event-log';
 import { internalsOf } from './append-stream';
 
-/** Backwards through a filter, which the package does not support: other events are skipped thirty times faster. */
+/**
+ * Reads $all backwards through a filter, which the protocol supports but the package does not. The server skips other
+ * programs' events about thirty times faster than it would send them.
+ */
 interface FilteredRead {
   readonly before: Position;
   readonly maxCount: number;
   readonly prefixes: readonly string[];
+  /** How many events the server scans at a time. */
   readonly window: number;
 }
 

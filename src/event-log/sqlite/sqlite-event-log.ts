@@ -17,6 +17,7 @@ import type { Streams } from '../streams';
 import * as logFile from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 
+/** An append as sent to the writing thread, already serialized. */
 export interface AppendRequest {
   readonly stream: string;
   readonly expected: Expected;
@@ -31,6 +32,7 @@ interface AppendedRow {
   readonly recordedAt?: number;
 }
 
+/** The file to append to, and the prefix of its streams. */
 export interface AppenderFile {
   readonly path: string;
   readonly prefix: string;
@@ -49,6 +51,7 @@ interface Appender {
   close(): void;
 }
 
+/** Appends or refuses one request, in a transaction of the caller. */
 const appendIn = (db: sqlite.Database) => {
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const stored = db.prepare(
@@ -118,6 +121,7 @@ export const openAppender = (path: string): Appender => {
   };
 };
 
+/** Answers requests to append, those that come together as one group. */
 export interface AppendingBody {
   answer(requests: readonly AppenderRequest[]): readonly Outcome[];
   isRetried(error: unknown): boolean;
@@ -179,6 +183,7 @@ const appendingHere = (file: AppenderFile): Thread => {
   };
 };
 
+/** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 const attempting =
   ({ call }: Thread, request: AppenderRequest) =>
   (withinMs: number): Promise<Appended> =>
@@ -203,6 +208,7 @@ const changeTokenOf = (db: sqlite.Database): (() => number | undefined) => {
   };
 };
 
+/** Everything but reading and appending events. */
 const logQueries = (db: sqlite.Database, path: string) => {
   const isStillThere = sqlite.stillThere(path);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
@@ -229,6 +235,7 @@ const logQueries = (db: sqlite.Database, path: string) => {
   } satisfies Partial<EventLog>;
 };
 
+/** The event log in one SQLite file, `events.db`, in a folder that several processes may share. */
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,

@@ -86,6 +86,7 @@ export const applicationView = (
   modified_at,
 });
 
+/** As decisions see it at this time, with its new key if there is one. */
 export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {
   const keys = liveKeysOf(application, at).map((live) => keyView(live));
   return applicationView(tenantId, application, keys, key);
@@ -104,6 +105,7 @@ export const applicationIdOf = ({ params }: AnyRequest): string => {
 const APPLICATION_ID = 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee';
 export const idParameter = described(uuid, 'The id of the Application.', APPLICATION_ID);
 
+/** A new key in a request body. */
 export interface WireKey {
   readonly name?: string | null;
   readonly expires_at?: string | null;
@@ -136,12 +138,14 @@ export const liveKeyViews = async (
   return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
 };
 
+/** An Application with its keys, if it is live. */
 export const findWithKeys = (request: AnyRequest, dependencies: ApiDependencies, id: string) =>
   request.read(async (reader) => {
     const application = await findLiveApplication(reader, request.tenantId, id);
     return application && { application, keys: await liveKeyViews(reader, request, dependencies, id) };
   });
 
+/** The one in the path. */
 export const liveApplication = async (request: AnyRequest, dependencies: ApiDependencies) => {
   const found = await findWithKeys(request, dependencies, applicationIdOf(request));
   if (found === undefined) throw applicationNotFound();
@@ -154,6 +158,7 @@ export const changeApplication = (request: AnyRequest, { ledger }: ApiDependenci
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 
+/** An Application as a change left it, with its new key if there is one. */
 export const changedApplication = (request: AnyRequest, executed: Executed, key?: string) => {
   const application = mustHave(mustBeActive(executed.tenant), applicationIdOf(request));
   const body = applicationNow(request.tenantId, application, request.at, key);

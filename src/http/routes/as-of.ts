@@ -15,6 +15,7 @@ import { invalid } from '../validation';
 export const positionRefused = (expected = 'the position of an event'): string =>
   `must be ${expected} of this Tenant, for example tenant:12`;
 
+/** The event that a request names by its position. Undefined: there is none. */
 export const eventAtPosition = (
   position: string,
   { tenantId, deadline }: AnyRequest,

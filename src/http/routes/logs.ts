@@ -36,6 +36,7 @@ export const logSchema = record(
   ['actor_id', 'actor_type', 'actor_name', 'occurred_at'],
 );
 
+/** The filters of the log: of its pages, of CSV and of the events behind it. */
 export const logFilters = {
   entity_type: textParameter('Only what is about entities of this type.', 'tenant'),
   entity_id: textParameter('Only what is about this entity.', '11111111-2222-4333-8444-555555555555'),

@@ -7,7 +7,10 @@ import { TIMES } from '../../times';
 import type { ApiDependencies } from '../context';
 import type { AnyRequest } from '../route';
 
-/** Not `Readable.from`, which waits for the next chunk before it closes: for a quiet tenant that may never come. */
+/**
+ * Pulls the next chunk when there is room for it. Not `Readable.from`, which waits for the next chunk before it closes:
+ * for a quiet tenant that may never come. A client that reads nothing for a minute is disconnected by the server.
+ */
 export const streamBody = (chunks: AsyncGenerator<string>, onClosed: () => void): Readable => {
   const pushNext = async (body: Readable): Promise<void> => {
     const { done, value } = await chunks.next();
