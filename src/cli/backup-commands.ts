@@ -15,12 +15,13 @@ const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, 
   checksum,
 });
 
-type Backups = typeof import('../app/backups');
+type Backups = Pick<typeof import('../app/backups'), 'createBackup' | 'restoreBackup' | 'verifyBackup'>;
 type Work = (backups: Backups, folder: string, onProgress: OnProgress) => BackedUp;
 
 const backupCommand = (io: Io, name: string, title: string, work: Work, more: () => object = () => ({})) =>
   new Command(name).addOption(option.json()).action(async (folder: string, options: JsonOption) => {
-    const backups = require('../app/backups') as Backups;
+    const { createBackup, restoreBackup, verifyBackup } = require('../app/backups') as Backups;
+    const backups = { createBackup, restoreBackup, verifyBackup };
     const done = await withProgress(io, title, async ({ show }) =>
       work(backups, folder, (events) => show(`${events} events verified`)),
     );
