@@ -40,7 +40,7 @@ const changeParts = ({ field, from, to }: Change): readonly Part[] => {
 
 const changed = (changes: readonly Change[]): readonly Part[] => joined(changes.map(changeParts), ', ');
 
-const sumOf = (counts: Readonly<Record<string, number>> = {}): number =>
+export const sumOf = (counts: Readonly<Record<string, number>> = {}): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 const MAX_PERMISSIONS = 4;
