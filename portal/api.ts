@@ -244,6 +244,10 @@ export const writeFailure = ({ problem }: Failed, isOver = false): string => {
 export const isOwn = ({ id }: Application): boolean =>
   session.value.status === 'signed_in' && session.value.application.id === id;
 
+/** Whether this is the key that the session was signed in with. */
+export const isOwnKey = (id: string): boolean =>
+  session.value.status === 'signed_in' && session.value.application.key_id === id;
+
 /** Whether the key of the session has a permission. */
 export const holds = (permission: string): boolean =>
   session.value.status === 'signed_in' && session.value.application.permissions.includes(permission);

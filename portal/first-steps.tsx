@@ -1,14 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { headerPrefix, session } from './api.js';
+import { headerPrefix, isOwnKey } from './api.js';
 import { CopyButton } from './parts.js';
 import { addressOf } from './place.js';
 import type { Application, UsageReport } from './wire.js';
 
 const LOOK_MS = 5_000;
-
-const isOwnKey = (keyId: string): boolean =>
-  session.value.status === 'signed_in' && session.value.application.key_id === keyId;
 
 interface FirstStepsProps {
   readonly total: number;

@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks';
-import { call, holds, session, textOf } from './api.js';
-import { useLoaded } from './loaded.js';
+import { call, holds, isOwnKey, textOf } from './api.js';
+import { usesText, useUses } from './key-uses.js';
 import { knownName, nameOf } from './names.js';
-import { Agreement, Ago, counted, Dialog, Form } from './parts.js';
+import { Agreement, Ago, Dialog, Form } from './parts.js';
 import { addressOf } from './place.js';
 import { wordsOf } from './words.js';
-import type { KeyDay } from './wire.js';
 
 /** Whose key it is, by the digest of what was pasted. */
 export interface FoundKey {
@@ -33,21 +32,13 @@ export const findKey = async (text: string): Promise<FoundKey | string> => {
 
 /** What it was used for in thirty days. */
 const Uses = ({ path }: { readonly path: string }) => {
-  const [loaded] = useLoaded<readonly (KeyDay & { readonly last_used_at?: string })[]>(`${path}/uses`);
+  const loaded = useUses({ path });
   if (loaded?.ok !== true) return <>Its uses {loaded === undefined ? 'are counted …' : 'are not known.'}</>;
-  const times = (what: 'operations' | 'refusals'): string => {
-    const counts = loaded.value.flatMap((day) => Object.values(day[what]));
-    return counted(
-      counts.reduce((sum, count) => sum + count, 0),
-      'time',
-    );
-  };
   const last = loaded.value[0]?.last_used_at;
   if (last === undefined) return <>It was not used in the last 30 days.</>;
   return (
     <>
-      In the last 30 days it was used {times('operations')} and refused {times('refusals')}, last{' '}
-      <Ago at={last} />.
+      In the last 30 days: {usesText(loaded.value)}, last <Ago at={last} />.
     </>
   );
 };
@@ -58,7 +49,6 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
   const [state, setState] = useState(found.state);
   const [isRevoking, setRevoking] = useState(false);
   const path = `/applications/${applicationId}/keys/${id}`;
-  const isOwn = session.value.status === 'signed_in' && session.value.application.key_id === id;
   const done = (): void => {
     setRevoking(false);
     setState('revoked');
@@ -83,7 +73,7 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
             kind="danger"
           >
             <p>It is refused at once, for good.</p>
-            {isOwn ? <Agreement text="this key, and your session ends with it" /> : null}
+            {isOwnKey(id) ? <Agreement text="this key, and your session ends with it" /> : null}
           </Form>
         </Dialog>
       ) : null}

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { holds, isOwn, session, type Result, type Write } from './api.js';
+import { holds, isOwn, isOwnKey, type Result, type Write } from './api.js';
 import { Expiry, expiryIn, textIn } from './expiry.js';
 import { expiresSoon, isUnused, UNUSED_DAYS } from './key-state.js';
 import { UseBars, Uses } from './key-uses.js';
@@ -13,8 +13,7 @@ interface KeyProps {
   readonly item: Key;
 }
 
-const isInUse = ({ id }: Key): boolean =>
-  session.value.status === 'signed_in' && session.value.application.key_id === id;
+const pathOf = ({ application, item }: KeyProps): string => `/applications/${application.id}/keys/${item.id}`;
 
 const KeyName = ({ item }: { readonly item: Key }) => (
   <>
@@ -27,7 +26,7 @@ const KeyName = ({ item }: { readonly item: Key }) => (
     )}{' '}
     <span class="quiet" title={item.id}>
       {shortId(item.id)}
-      {isInUse(item) ? ', your key' : ''}
+      {isOwnKey(item.id) ? ', your key' : ''}
     </span>
   </>
 );
@@ -88,7 +87,7 @@ const RegenerateForm = ({ application, onCreated }: CreateProps) => {
 
 const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone: () => void }) => (
   <Form
-    onSend={(_, write) => write(`/applications/${application.id}/keys/${item.id}`, { method: 'DELETE' })}
+    onSend={(_, write) => write(pathOf({ application, item }), { method: 'DELETE' })}
     onDone={onDone}
     button="Delete the key"
     kind="danger"
@@ -96,7 +95,7 @@ const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone:
     <p>
       <KeyName item={item} /> is refused at once, for good. Last used: <Ago at={item.last_used_at} />.
     </p>
-    {isInUse(item) ? <Agreement text="this key, and your session ends with it" /> : null}
+    {isOwnKey(item.id) ? <Agreement text="this key, and your session ends with it" /> : null}
   </Form>
 );
 
@@ -114,7 +113,7 @@ const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (op
       <span class={stateOf(item)[0]}>{stateOf(item)[1]}</span>
     </td>
     <td data-label="30 days">
-      <UseBars applicationId={application.id} keyId={item.id} />
+      <UseBars path={pathOf({ application, item })} />
     </td>
     <td data-label="Last used">
       <Ago at={item.last_used_at} />
@@ -200,7 +199,7 @@ const OpenDialog = ({ application, open, onOpen, onClose }: OpenDialogProps) => 
     <Dialog key={kind} title={TITLES[kind]} onClose={() => onClose()}>
       {kind === 'create' ? <CreateForm application={application} onCreated={onCreated} /> : null}
       {kind === 'regenerate' ? <RegenerateForm application={application} onCreated={onCreated} /> : null}
-      {kind === 'uses' ? <Uses applicationId={application.id} keyId={open.item.id} /> : null}
+      {kind === 'uses' ? <Uses path={pathOf({ application, item: open.item })} /> : null}
       {kind === 'delete' ? (
         <DeleteForm application={application} item={open.item} onDone={() => onClose(open.item)} />
       ) : null}

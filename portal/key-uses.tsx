@@ -1,4 +1,3 @@
-import type { Result } from './api.js';
 import { useLoaded } from './loaded.js';
 import { counted, TableHead, Waiting } from './parts.js';
 import { DAY_MS, timeText } from './time.js';
@@ -7,25 +6,30 @@ import type { KeyDay } from './wire.js';
 
 /** What a key was used for and refused on each of the last 30 days. */
 
-type Loaded = Result<readonly KeyDay[]> | undefined;
 type Counts = Readonly<Record<string, number>>;
+
+const sumOf = (counts: Counts): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 const DAYS = 30;
 const HEIGHT = 20;
 
-const useUses = (applicationId: string, keyId: string): Loaded =>
-  useLoaded<readonly KeyDay[]>(`/applications/${applicationId}/keys/${keyId}/uses`)[0];
-
-const sumOf = (counts: Counts): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
-
 interface UsesProps {
-  readonly applicationId: string;
-  readonly keyId: string;
+  /** Of the key. */
+  readonly path: string;
 }
 
+export const useUses = ({ path }: UsesProps) => useLoaded<readonly KeyDay[]>(`${path}/uses`)[0];
+
+/** `12 uses, 1 refusal`. */
+export const usesText = (days: readonly KeyDay[]): string => {
+  const total = (what: 'operations' | 'refusals'): number =>
+    days.reduce((sum, day) => sum + sumOf(day[what]), 0);
+  return `${counted(total('operations'), 'use')}, ${counted(total('refusals'), 'refusal')}`;
+};
+
 /** A bar for each day: uses, and refusals above them. */
-export const UseBars = ({ applicationId, keyId }: UsesProps) => {
-  const loaded = useUses(applicationId, keyId);
+export const UseBars = (props: UsesProps) => {
+  const loaded = useUses(props);
   const found = loaded?.ok === true ? loaded.value : [];
   const days = Array.from({ length: DAYS }, (_, i) => {
     const date = new Date(Date.now() - (DAYS - 1 - i) * DAY_MS).toISOString().slice(0, 10);
@@ -34,8 +38,7 @@ export const UseBars = ({ applicationId, keyId }: UsesProps) => {
   });
   const most = Math.max(1, ...days.map(([used, refused]) => used + refused));
   const heightOf = (count: number): number => (count === 0 ? 0 : Math.max(3, (count / most) * HEIGHT));
-  const total = (which: 0 | 1): number => days.reduce((sum, day) => sum + day[which], 0);
-  const text = `${counted(total(0), 'use')} and ${counted(total(1), 'refusal')} in ${DAYS} days`;
+  const text = `${usesText(found)} in ${DAYS} days`;
   return (
     <svg
       class="uses"
@@ -73,7 +76,7 @@ const countsText = (counts: Counts): string =>
     .join(', ') || 'none';
 
 export const Uses = (props: UsesProps) => {
-  const loaded = useUses(props.applicationId, props.keyId);
+  const loaded = useUses(props);
   if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
   if (loaded.value.length === 0) return <p class="quiet">Not used in the last {DAYS} days.</p>;
   return (

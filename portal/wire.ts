@@ -122,6 +122,7 @@ export interface KeyDay {
   readonly operations: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
   readonly missing_permissions: readonly string[];
+  readonly last_used_at?: string;
 }
 
 export interface Tenant {

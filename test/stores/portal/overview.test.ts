@@ -98,7 +98,7 @@ describeInBrowser('the overview, Applications and keys', () => {
     expect(await tile('Active tokens').locator('.number').getAttribute('class')).toBe('number warn');
     await page.getByRole('row', { name: /lasting · Key added/ }).waitFor();
     await page.getByRole('link', { name: 'a key of Shop' }).click();
-    await page.getByRole('img', { name: '0 uses and 1 refusal in 30 days' }).waitFor();
+    await page.getByRole('img', { name: '0 uses, 1 refusal in 30 days' }).waitFor();
     await page
       .getByRole('row', { name: /without a name .*expires soon/ })
       .getByRole('button', { name: 'Uses' })
