@@ -13,24 +13,25 @@ const FILES = [
 ] as const;
 
 /** Named after the Tenant, the filter and the day: `acme-tenant-update-2026-11-19`. */
-const fileName = (chosen: readonly string[]): string =>
-  [tenantName.value ?? 'log', ...chosen, dayOf(new Date().toISOString(), timeStyle.value)]
-    .map((part) =>
-      part
-        .toLowerCase()
-        .replaceAll(/[^a-z0-9]+/g, '-')
-        .slice(0, 40)
-        .replaceAll(/^-|-$/g, ''),
+const fileName = (isWhole: boolean): string => {
+  const { start_date: from = '', end_date: upTo = '', actor_id: actor, ...others } = filters.value;
+  const filter = [
+    ...Object.values(others),
+    actor && nameOf('application', actor),
+    from.slice(0, 10),
+    upTo.slice(0, 10),
+  ];
+  const today = dayOf(new Date().toISOString(), timeStyle.value);
+  return [tenantName.value ?? 'log', ...(isWhole ? ['checkpoint'] : filter), today]
+    .flatMap(
+      (part = '') =>
+        part
+          .toLowerCase()
+          .match(/[a-z0-9]+/g)
+          ?.join('-')
+          .slice(0, 40) ?? [],
     )
-    .filter((part) => part !== '')
     .join('-');
-
-const filterNames = (): readonly string[] => {
-  const { start_date: from, end_date: upTo, actor_id: actor, ...others } = filters.value;
-  const days = [from && `from-${from.slice(0, 10)}`, upTo && `to-${upTo.slice(0, 10)}`];
-  return [...Object.values(others), actor && nameOf('application', actor), ...days].filter(
-    (one) => one !== undefined,
-  );
 };
 
 /** Links that download exactly what the filters select, however much that is, and a checkpoint of the whole log. */
@@ -45,8 +46,8 @@ export const ExportLinks = () => {
   return (
     <div class="buttons exports" role="group" aria-label="Export">
       {FILES.map(([type, text, title]) => {
-        const [name, query] = type === 'txt' ? [['checkpoint'], ''] : [filterNames(), queryOf(filters.value)];
-        const link = downloadLink(`${fileName(name)}.${type}`, query);
+        const isWhole = type === 'txt';
+        const link = downloadLink(`${fileName(isWhole)}.${type}`, isWhole ? '' : queryOf(filters.value));
         return (
           <a
             key={type}

@@ -4,7 +4,7 @@ import { filters, isNumbered } from './filters.js';
 import { total } from './log-rows.js';
 import { clock, counted } from './parts.js';
 import { go, timeStyle, withParameters } from './place.js';
-import { DAY_MS, inputText, timeText, type TimeStyle } from './time.js';
+import { DAY_MS, HOUR_MS, inputText, timeText, type TimeStyle } from './time.js';
 
 const HEIGHT = 56;
 const MAX_TICKS = 8;
@@ -17,15 +17,13 @@ const STEPS: Readonly<Record<Chart['unit'], readonly number[]>> = {
   month: [1, 3, 6, 12, 24],
 };
 
-/** The number of the unit that a moment of the viewer is in. */
+const MS = { minute: 60_000, hour: HOUR_MS, day: DAY_MS };
+
+/** The number of the unit that a moment of the viewer is in. Weeks begin on Mondays. */
 const numberOf = (moment: string, unit: Chart['unit'], style: TimeStyle): number => {
-  const text = inputText(moment, style);
-  const [year, month] = text.split('-').map(Number);
-  if (unit === 'month') return (year ?? 0) * 12 + (month ?? 0) - 1;
-  const ms = Date.parse(`${text}Z`);
-  // Weeks begin on Mondays.
-  if (unit === 'day') return Math.floor(ms / DAY_MS) + 3;
-  return Math.floor(ms / (unit === 'hour' ? 3_600_000 : 60_000));
+  const at = new Date(`${inputText(moment, style)}Z`);
+  if (unit === 'month') return at.getUTCFullYear() * 12 + at.getUTCMonth();
+  return Math.floor(at.getTime() / MS[unit]) + (unit === 'day' ? 3 : 0);
 };
 
 /** Where there are ticks, and what they say. */
@@ -118,14 +116,15 @@ const Columns = ({ chart, at, onPoint, onZoom }: ColumnsProps) => {
   const { bars, unit } = chart;
   const ref = useRef<HTMLDivElement>(null);
   const [from, setFrom] = useState<number>();
+  const within = (i: number): number => Math.max(0, Math.min(bars.length - 1, i));
   const indexAt = ({ clientX }: PointerEvent): number => {
     const { left, width } = ref.current?.getBoundingClientRect() ?? { left: 0, width: 1 };
-    return Math.max(0, Math.min(bars.length - 1, Math.floor(((clientX - left) / width) * bars.length)));
+    return within(Math.floor(((clientX - left) / width) * bars.length));
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const now = at ?? bars.length - 1;
     const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: bars.length - 1 }[event.key];
-    if (to !== undefined) onPoint(Math.max(0, Math.min(bars.length - 1, to)));
+    if (to !== undefined) onPoint(within(to));
     else if (event.key === 'Enter') onZoom(now, now);
     else if (event.key === 'Escape') stepsFrom(bars).at(-1)?.[2]?.();
     else return;

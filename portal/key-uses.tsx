@@ -1,13 +1,14 @@
 import { useLoaded } from './loaded.js';
 import { counted, TableHead, Waiting } from './parts.js';
 import { DAY_MS, timeText } from './time.js';
-import { sumOf } from './what-happened.js';
 import { wordsOf } from './words.js';
 import type { KeyDay } from './wire.js';
 
 /** What a key was used for and refused on each of the last 30 days. */
 
 type Counts = Readonly<Record<string, number>>;
+
+const sumOf = (counts: Counts): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 const DAYS = 30;
 const HEIGHT = 20;

@@ -1,6 +1,7 @@
-import { useEffect, useState } from 'preact/hooks';
+import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { moveTo } from './log-table.js';
-import { Dialog } from './parts.js';
+import { Dialog, Facts } from './parts.js';
 import { go, parameter, withParameters } from './place.js';
 
 const KEYS = [
@@ -12,9 +13,10 @@ const KEYS = [
   ['?', 'These keys'],
 ] as const;
 
+export const isHelpShown = signal(false);
+
 /** The keys of the log, and the dialog that names them. */
 export const Keyboard = () => {
-  const [isShown, setShown] = useState(false);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const { key, target } = event;
@@ -25,26 +27,17 @@ export const Keyboard = () => {
       else if (key === 'j' || (key === 'ArrowDown' && isInList)) moveTo(1);
       else if (key === 'k' || (key === 'ArrowUp' && isInList)) moveTo(-1);
       else if (key === '/') document.getElementById('search')?.focus();
-      else if (key === '?') setShown(true);
+      else if (key === '?') isHelpShown.value = true;
       else return;
       event.preventDefault();
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
-  if (!isShown) return null;
+  if (!isHelpShown.value) return null;
   return (
-    <Dialog title="Keys" onClose={() => setShown(false)}>
-      <dl class="facts">
-        {KEYS.map(([keys, meaning]) => (
-          <div key={keys}>
-            <dt>
-              <kbd>{keys}</kbd>
-            </dt>
-            <dd>{meaning}</dd>
-          </div>
-        ))}
-      </dl>
+    <Dialog title="Keys" onClose={() => (isHelpShown.value = false)}>
+      <Facts facts={KEYS.map(([name, value]) => ({ name, value }))} />
     </Dialog>
   );
 };

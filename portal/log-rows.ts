@@ -110,13 +110,13 @@ const explainRow = (event: LedgerEvent): void => {
   if (known.has(event.id)) onEvent(event);
 };
 
-const eventOf = (id: string, abort: AbortSignal) => call<LedgerEvent>(`/events/${id}`, { signal: abort });
+const eventOf = (id = '', abort: AbortSignal) => call<LedgerEvent>(`/events/${id}`, { signal: abort });
 
 /** The events of a page of rows: its oldest one by its id, the others after it. */
 const explain = async (page: readonly Log[], abort: AbortSignal): Promise<void> => {
-  const oldest = page.at(-1);
-  const first = oldest === undefined ? undefined : await eventOf(oldest.id, abort);
-  if (first?.ok !== true) return;
+  if (page.length === 0) return;
+  const first = await eventOf(page.at(-1)?.id, abort);
+  if (!first.ok) return;
   explainRow(first.value);
   if (page.length === 1) return;
   const query = queryOf(current, { after: first.value.position, limit: String(page.length - 1) });

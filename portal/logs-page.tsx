@@ -4,7 +4,7 @@ import { ExportLinks } from './export-links.js';
 import { FilterBar } from './filter-bar.js';
 import { filters } from './filters.js';
 import { Histogram } from './histogram.js';
-import { Keyboard } from './keyboard.js';
+import { isHelpShown, Keyboard } from './keyboard.js';
 import { isReading, leave, load, resumeTail, stopRows, tailState } from './log-rows.js';
 import { isLoading, next, problem, rows, total } from './log-rows.js';
 import { LogTable } from './log-table.js';
@@ -15,9 +15,7 @@ import { TailControl } from './tail-control.js';
 
 const Total = () => (
   <p class="quiet total" aria-live="off">
-    {isLoading.value && rows.value.length === 0
-      ? 'Loading …'
-      : counted(total.value ?? rows.value.length, 'row')}
+    {isLoading.value && rows.value.length === 0 ? null : counted(total.value ?? rows.value.length, 'row')}
     {total.value === undefined && next.value !== undefined ? ' so far' : ''}
   </p>
 );
@@ -87,6 +85,9 @@ export const LogsPage = () => {
         <TailControl onResume={showNew} />
         <Total />
         <ExportLinks />
+        <button type="button" class="wide-only" title="Keys" onClick={() => (isHelpShown.value = true)}>
+          ?
+        </button>
       </div>
       <Alert text={problem.value} />
       <div class="split">

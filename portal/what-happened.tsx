@@ -1,6 +1,5 @@
 import type { ComponentChild } from 'preact';
 import { nameOf, knownName } from './names.js';
-import { counted } from './parts.js';
 import { timeStyle } from './place.js';
 import { shortDay } from './time.js';
 import { valueText, wordsOf } from './words.js';
@@ -40,9 +39,6 @@ const changeParts = ({ field, from, to }: Change): readonly Part[] => {
 
 const changed = (changes: readonly Change[]): readonly Part[] => joined(changes.map(changeParts), ', ');
 
-export const sumOf = (counts: Readonly<Record<string, number>> = {}): number =>
-  Object.values(counts).reduce((sum, count) => sum + count, 0);
-
 const MAX_PERMISSIONS = 4;
 
 const permissionsText = (permissions: readonly string[]): string => {
@@ -50,24 +46,11 @@ const permissionsText = (permissions: readonly string[]): string => {
   return permissions.length === 0 ? 'without permissions' : `with ${permissions.join(', ')}`;
 };
 
-/** Why a key was refused: `lacks tenant:update`. */
-const refusalText = ({ refusals = {}, missingPermissions = [] }: LedgerEvent['data']): string =>
-  Object.keys(refusals)
-    .map((reason) =>
-      reason === 'permission_missing' ? `lacks ${missingPermissions.join(', ')}` : wordsOf(reason),
-    )
-    .join(', ');
-
-const usesOf = ({ data, recorded_at }: LedgerEvent): string => {
-  const [used, refused] = [sumOf(data.operations), sumOf(data.refusals)];
-  const parts = [
-    ...(refused === 0 ? [] : [`refused ${counted(refused, 'time')} (${refusalText(data)})`]),
-    ...(used === 0 ? [] : [`used ${counted(used, 'time')}`]),
-    ...((data.eventsGivenOut ?? 0) === 0 ? [] : [`${counted(data.eventsGivenOut ?? 0, 'event')} given out`]),
-  ];
-  const { date = '' } = data;
-  return `${parts.join(', ')}${recorded_at.startsWith(date) ? '' : ` on ${shortDay(date, 'utc')}`}`;
-};
+/** The message of the row without what is beside it: `used 12 times, refused 1 time (lacks tenant:update)`. */
+const usesOf = ({ data: { date = '' }, recorded_at, log }: LedgerEvent): string =>
+  (log?.message ?? '')
+    .replace(/^Key /, '')
+    .replace(` on ${date}`, recorded_at.startsWith(date) ? '' : ` on ${shortDay(date, 'utc')}`);
 
 /** What came of a key, after the Application that it is of. */
 const keyParts = (event: LedgerEvent): readonly Part[] => {

@@ -3,6 +3,7 @@ import { QUOTAS } from '../src/domain/tenant';
 import { findApplication, type StoredApplication, type StoredKey } from './applications';
 import type { Reader } from './projector';
 
+/** Queries about a tenant's current Applications and their keys. */
 export interface ApplicationFilter {
   /** Any of these. Left out: all. */
   readonly ids?: readonly string[] | undefined;
@@ -19,6 +20,7 @@ export interface ApplicationQuery {
 
 export interface ApplicationPage {
   readonly applications: readonly StoredApplication[];
+  /** The number of matches on all pages. */
   readonly total: number;
   /** The next page starts after this revision. Undefined: this is the last page. */
   readonly last?: number;

@@ -9,12 +9,14 @@ import {
 import { canonicalTime } from '../src/domain/texts';
 import { amend, change, type Projector, type Reader } from './projector';
 
+/** The Applications of a tenant, including deleted ones. */
 export interface StoredApplication extends ApplicationDocument {
   readonly deleted_at?: string;
   /** The revision of the event that created it, unless it is deleted. Applications are listed in this order. */
   readonly listed_at?: number;
 }
 
+/** Their keys, including revoked ones. */
 export interface StoredKey extends KeyDocument {
   readonly revoked_at?: string | undefined;
   /** The Application's id again, unless the key is revoked. It indexes the keys that are not. */

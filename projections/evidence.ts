@@ -1,70 +1,45 @@
-import {
-  consistencyRanges,
-  inclusionRanges,
-  rootOf,
-  rootsOf,
-  rowOf,
-  type Hash,
-  type Node,
-} from '../src/evidence/tree';
+import * as merkle from '../src/evidence/tree';
 import { findFrontier, findLog, hashesIn, ROWS } from './logs';
 import type { Reader } from './projector';
 
 /** The tree of all rows of a tenant's log, which only grows: a proof for a size stays right. */
 export interface Tree {
   readonly size: number;
-  readonly root: Hash;
+  readonly root: merkle.Hash;
 }
 
-export interface InclusionProof extends Tree {
-  /** From 0. */
-  readonly index: number;
-  readonly hashes: readonly Hash[];
-}
-
-export interface ConsistencyProof {
-  readonly tree: Tree;
-  readonly hashes: readonly Hash[] | undefined;
-}
+type RowReader = Pick<Reader, 'get' | 'at'>;
 
 /** The tree of the rows that are shown. */
 export const treeOf = async (reader: Pick<Reader, 'get'>, tenantId: string): Promise<Tree> => {
   const { size, frontier } = await findFrontier(reader, tenantId);
-  return { size, root: rootOf(frontier) };
+  return { size, root: merkle.rootOf(frontier) };
 };
 
 /** The hashes of nodes, which stand in as many rows. */
 const hashesOf =
   (reader: Pick<Reader, 'at'>, tenantId: string) =>
-  async (nodes: readonly Node[]): Promise<readonly Hash[]> => {
+  async (nodes: readonly merkle.Node[]): Promise<readonly merkle.Hash[]> => {
     const line = { index: 'by_number', equal: [] };
-    const rows = await reader.at(tenantId, ROWS, line, nodes.map(rowOf));
-    return nodes.map(({ level }, i) => hashesIn(String(rows[i]?.['evidence']))[level] as Hash);
+    const rows = await reader.at(tenantId, ROWS, line, nodes.map(merkle.rowOf));
+    return nodes.map(({ level }, i) => hashesIn(String(rows[i]?.['evidence']))[level] as merkle.Hash);
   };
 
-/** Undefined: the event has no row. */
-export const inclusionProof = async (
-  reader: Pick<Reader, 'get' | 'at'>,
-  tenantId: string,
-  eventId: string,
-): Promise<InclusionProof | undefined> => {
+/** The index is from 0. Undefined: the event has no row. */
+export const inclusionProof = async (reader: RowReader, tenantId: string, eventId: string) => {
   const row = await findLog(reader, tenantId, eventId);
   if (row === undefined) return undefined;
   const index = row.number - 1;
   // It is read after the row, so the row is in it.
   const tree = await treeOf(reader, tenantId);
-  const hashes = await rootsOf(inclusionRanges(index, tree.size), hashesOf(reader, tenantId));
+  const hashes = await merkle.rootsOf(merkle.inclusionRanges(index, tree.size), hashesOf(reader, tenantId));
   return { ...tree, hashes, index };
 };
 
 /** That the tree begins with the one of an older size. No hashes: it has not so many rows. */
-export const consistencyProof = async (
-  reader: Pick<Reader, 'get' | 'at'>,
-  tenantId: string,
-  older: number,
-): Promise<ConsistencyProof> => {
+export const consistencyProof = async (reader: RowReader, tenantId: string, older: number) => {
   const tree = await treeOf(reader, tenantId);
   if (older > tree.size) return { tree, hashes: undefined };
-  const hashes = await rootsOf(consistencyRanges(older, tree.size), hashesOf(reader, tenantId));
+  const hashes = await merkle.rootsOf(merkle.consistencyRanges(older, tree.size), hashesOf(reader, tenantId));
   return { tree, hashes };
 };

@@ -3,6 +3,7 @@ import type { KeyUse, KeyUseEvent } from '../src/domain/key-use';
 import { DAY_MS } from '../src/domain/texts';
 import { changeTogether, type Change, type Reader } from './projector';
 
+/** What a key was used for and refused on one UTC day. */
 export interface KeyDayView {
   readonly date: string;
   readonly operations: Readonly<Record<string, number>>;

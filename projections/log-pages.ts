@@ -31,6 +31,7 @@ export interface LogQuery {
   readonly size: number;
 }
 
+/** The fields of rows that a filter gives values for. */
 const givenBy = (filter: RowFilter): Readonly<Partial<LogRow>> => {
   const { entityType: entity_type, entityId: entity_id, actorId: actor_id, traceId: trace_id } = filter;
   const { operation, source } = filter;
@@ -55,7 +56,10 @@ const lineOf = (filter: RowFilter): RowLine => {
   throw new Error('Every row is in the line by_number.');
 };
 
-/** If not, there are no totals, and each page starts after the last row of the one before. */
+/**
+ * Whether the rows of a filter, apart from its dates, are a line. If not, there are no totals, and each page starts after
+ * the last row of the one before.
+ */
 export const isNumbered = (filter: RowFilter): boolean => lineOf(filter).isExact;
 
 /** So many rows are looked at in each step of a search, for all values together. */
@@ -156,11 +160,7 @@ const spanOf = async (rows: Rows, all: Rows, { filter, olderThan }: LogQuery): P
   return { before, last, top: Math.min(top, last) };
 };
 
-const pageByNumber = async (
-  { newest }: Rows,
-  { before, last, top }: Span,
-  { page, size }: LogQuery,
-): Promise<LogPage> => {
+const pageByNumber = async ({ newest }: Rows, { before, last, top }: Span, { page, size }: LogQuery) => {
   const total = Math.max(0, last - before);
   const upTo = top - (page - 1) * size;
   if (upTo <= before) return { rows: [], total };
@@ -178,11 +178,7 @@ const matches = (filter: RowFilter, row: LogRow): boolean =>
   Object.entries(givenBy(filter)).every(([field, value]) => row[field as keyof LogRow] === value);
 
 /** Looks at no more rows than a page has if they all match, otherwise at more and more. */
-const pageByLooking = async (
-  { newest, number }: Rows,
-  { before, top }: Span,
-  { filter, size }: LogQuery,
-): Promise<LogPage> => {
+const pageByLooking = async ({ newest, number }: Rows, { before, top }: Span, { filter, size }: LogQuery) => {
   const found: LogRow[] = [];
   let upTo = top;
   for (let limit = size + 1, left = MAX_LOOKED_AT; ; limit = Math.min(4 * limit, left)) {
@@ -200,12 +196,14 @@ const pageByLooking = async (
   }
 };
 
+/** A page of the log, newest first by position in the log. */
 export const findLogs = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
   const { rows, all } = await rowsOf(reader, tenantId, query.filter);
   const span = await spanOf(rows, all, query);
   return rows.isExact ? pageByNumber(rows, span, query) : pageByLooking(rows, span, query);
 };
 
+/** How many rows of a numbered filter there are from each moment to the next one. */
 export const countLogs = async (
   reader: Reader,
   tenantId: string,

@@ -75,6 +75,7 @@ export type LogRow = RowContent &
     readonly evidence: string;
   };
 
+/** What a row shows. */
 export type ShownRow = Omit<RowContent, 'position'> & Pick<LogRow, 'created_at'>;
 
 /** The eight fields of the specification, and ours. Undefined fields are omitted from the JSON. */
@@ -93,10 +94,12 @@ export const logView = (tenantId: string, row: ShownRow) => ({
   occurred_at: row.occurred_at,
 });
 
+/** The first MAX_TYPES entity types that occurred besides `knownEntityTypes`. */
 interface EntityTypes {
   readonly values: readonly string[];
 }
 
+/** The tree of all rows. */
 interface StoredFrontier {
   readonly size: number;
   readonly hashes: string;
@@ -105,6 +108,7 @@ interface StoredFrontier {
 export const ROWS = 'log_rows';
 const FRONTIER = 'log_frontier';
 const TYPES = 'log_entity_types';
+/** The key of what a tenant has only one of. */
 const ONLY = 'tenant';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
 /** Entity types listed besides `knownEntityTypes`. */
@@ -148,6 +152,7 @@ const contentOf = ({ entityType: entity_type, entityId: entity_id, operation, me
   return { entity_type, entity_id, operation, message };
 };
 
+/** The lines that a row belongs to. */
 const linesOf = (content: RowContent): readonly (LineReference & { readonly index: RowIndex })[] => {
   const lines = [];
   for (const index of rowIndexes) {
@@ -243,6 +248,7 @@ export const logs: Projector = {
 export const findLog = async (reader: Pick<Reader, 'get'>, tenantId: string, eventId: string) =>
   (await reader.get(tenantId, ROWS, eventId)) as unknown as LogRow | undefined;
 
+/** The row of an event as a document. */
 export const logKey = (tenantId: string, eventId: string) => ({ tenantId, collection: ROWS, key: eventId });
 
 export const findFrontier = async (reader: Pick<Reader, 'get'>, tenantId: string) => {

@@ -1,7 +1,10 @@
 import type { EventType, Recorded, StreamKind } from '../src/domain/events';
 import type { Hash } from '../src/evidence/tree';
 
-/** What is derived from the log: event types and their changes of documents. The engine reads and writes; this is pure. */
+/**
+ * What is derived from the log, independent of how it runs and where it is stored. A projector maps event types to
+ * changes of documents; the engine does the reading and writing. Everything here is pure.
+ */
 export interface Projector {
   readonly name: string;
   /** Raise it whenever the same events would produce other documents: a new version is built next to the old one. */
@@ -26,9 +29,15 @@ export interface SetAsideEvent {
 
 export interface Collection {
   readonly name: string;
-  /** Documents without the first field are not in the index. Finding documents by key needs none. */
+  /**
+   * The fields of each index, in order. A document without the first field is not in the index. Finding documents by key
+   * needs no index.
+   */
   readonly indexes: Readonly<Record<string, readonly string[]>>;
-  /** Indexes whose last field numbers equal documents from 1 without gaps, each with a field that never decreases in that order. */
+  /**
+   * Indexes whose last field numbers the documents that are equal in the others, from 1 without gaps. Each has a field
+   * whose values never decrease in the order of these numbers.
+   */
   readonly numbered?: Readonly<Record<string, string>>;
   /**
    * It has one document for each tenant, which nearly every event changes. That is kept in the progress of the tenant, so
@@ -43,10 +52,7 @@ export const fieldsOfIndex = ({ name, indexes }: Collection, index: string): rea
 };
 
 /** The field that numbers the documents of a line, and the one that never decreases. */
-export const numberingOf = (
-  collection: Collection,
-  { index, equal }: Line,
-): { readonly number: string; readonly monotonicField: string } => {
+export const numberingOf = (collection: Collection, { index, equal }: Line) => {
   const { name, numbered = {} } = collection;
   const [number, ...more] = fieldsOfIndex(collection, index).slice(equal.length);
   const monotonicField = numbered[index];
@@ -65,11 +71,7 @@ export const PROGRESS_KEY = 'tenant';
 export type Carried = Readonly<Record<string, Document>>;
 
 /** The document of a carried collection. */
-export const carriedIn = async (
-  reader: Pick<Reader, 'get'>,
-  tenantId: string,
-  collection: string,
-): Promise<Document | undefined> => {
+export const carriedIn = async (reader: Pick<Reader, 'get'>, tenantId: string, collection: string) => {
   const progress = await reader.get(tenantId, PROGRESS.name, PROGRESS_KEY);
   return (progress as { readonly carried?: Carried } | undefined)?.carried?.[collection];
 };

@@ -2,6 +2,7 @@ import type { TenantSettings } from '../src/domain/events';
 import type { Tenant } from '../src/domain/tenant';
 import { amend, change, type Projector, type Reader } from './projector';
 
+/** One document per tenant: the response of `GET /tenants/self`, its ETag and its plan. */
 export interface TenantDocument {
   readonly id: string;
   readonly owner_id: string;

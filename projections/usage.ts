@@ -157,12 +157,8 @@ const monthsUpTo = (last: string, count: number): readonly string[] => {
   });
 };
 
-export const usageByMonth = async (
-  reader: Reader,
-  tenantId: string,
-  last: string,
-  count = 1,
-): Promise<readonly UsageMonth[]> => {
+/** Each of so many months up to the last one, oldest first. */
+export const usageByMonth = async (reader: Reader, tenantId: string, last: string, count = 1) => {
   const months = monthsUpTo(last, count);
   const [found, tenantPlan] = (await Promise.all([
     reader.find(tenantId, 'usage_months', { from: months[0] ?? last, upTo: last, limit: count }),
@@ -178,12 +174,7 @@ export const usageByMonth = async (
 };
 
 /** Types as they are now; months up to this one. Without a number, only the last one is meant, and they are not listed. */
-export const reportUsage = async (
-  reader: Reader,
-  tenantId: string,
-  month: string,
-  months?: number,
-): Promise<UsageReport> => {
+export const reportUsage = async (reader: Reader, tenantId: string, month: string, months?: number) => {
   const [types, byMonth] = await Promise.all([
     reader.find(tenantId, 'usage_types', { limit: MAX_TYPES }),
     usageByMonth(reader, tenantId, month, months),

@@ -2,21 +2,21 @@ import { uuidFrom } from './domain/texts';
 import { fault } from './fault';
 import { readPolicies } from './limits/policies';
 
-/** Validation, `tenant-ledger config`, `--help` and docs/configuration.md are made from this table. */
+/**
+ * Every setting of the program. Validation, `tenant-ledger config`, `--help` and docs/configuration.md are generated
+ * from this table.
+ */
 interface Setting<T> {
   readonly meaning: string;
   readonly fallback: string;
   readonly example: string;
+  /** Never shown. */
   readonly secret?: boolean;
+  /** Returns undefined if the text is not valid. */
   readonly read: (text: string) => T | undefined;
 }
 
-const setting = <T>(
-  meaning: string,
-  fallback: string,
-  example: string,
-  read: Setting<T>['read'],
-): Setting<T> => {
+const setting = <T>(meaning: string, fallback: string, example: string, read: Setting<T>['read']) => {
   return { meaning, fallback, example, read };
 };
 const secretSetting = <T>(...row: Parameters<typeof setting<T>>): Setting<T> => ({
@@ -144,7 +144,12 @@ export const settings = {
     'true',
     trueOrFalse,
   ),
-  PORTAL: setting('Whether to serve the console at `/portal`: `true` or `false`.', 'true', 'false', trueOrFalse),
+  PORTAL: setting(
+    'Whether to serve the console at `/portal`: `true` or `false`.',
+    'true',
+    'false',
+    trueOrFalse,
+  ),
   LOG_LEVEL: setting(`The minimum level of log lines: one of ${levels.join(', ')}.`, 'info', 'warn', (text) =>
     levels.find((level): level is Level => level === text),
   ),
@@ -171,9 +176,7 @@ const mustNameBothStoresOrNone = ({ EVENTSTORE_URL, MONGODB_URL }: Configuration
 };
 
 /** An empty variable counts as unset, because compose files and shells often pass empty ones. */
-export const readConfiguration = (
-  environment: Readonly<Record<string, string | undefined>>,
-): Configuration => {
+export const readConfiguration = (environment: Readonly<Record<string, string | undefined>>) => {
   const entries = settingNames.map((name) => {
     const { read, fallback, example, meaning, secret }: Setting<unknown> = settings[name];
     const text = environment[name] ?? '';

@@ -17,7 +17,10 @@ type InternalCode =
 
 export type FaultCode = ProblemCode | InternalCode;
 
-/** An expected failure. Callers recognize it by its stable code only, so it may cross threads and packages. */
+/**
+ * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Callers recognize it by that code
+ * only, so it may cross threads and packages.
+ */
 export interface Fault extends Error {
   readonly code: string;
   readonly more: Readonly<Record<string, unknown>>;
@@ -32,6 +35,7 @@ const isError = (value: unknown): value is Error => value instanceof Error || is
 export const codeOf = (error: unknown): string | undefined =>
   isError(error) && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
+/** The details of an error besides its message. */
 export const moreOf = (error: unknown): Readonly<Record<string, unknown>> =>
   (error as Partial<Fault> | undefined)?.more ?? {};
 
@@ -60,6 +64,7 @@ const nearestTo = (text: string, known: readonly string[]): string | undefined =
     .toSorted((a, b) => differences(a) - differences(b))[0];
 };
 
+/** For error messages: the nearest name, or all of them. */
 export const suggestionFor = (text: string, known: readonly string[]): string => {
   const nearest = nearestTo(text, known);
   if (nearest !== undefined) return `did you mean ${nearest}?`;

@@ -1,10 +1,7 @@
 const LINE_FEED = 10;
 
 /** Those that end in one chunk come together. Of a line that is too long, only enough is kept to tell. */
-export async function* splitLines(
-  chunks: AsyncIterable<Buffer | string>,
-  maxBytes = Infinity,
-): AsyncGenerator<readonly Buffer[]> {
+export async function* splitLines(chunks: AsyncIterable<Buffer | string>, maxBytes = Infinity) {
   let begun: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
     const bytes = Buffer.concat([begun, typeof chunk === 'string' ? Buffer.from(chunk) : chunk]);

@@ -1,6 +1,9 @@
 import type { RefusalCode } from './domain/refusal';
 
-/** Over HTTP (those with a status) and on the command line. docs/errors.md and `explain CODE` are made from this table. */
+/**
+ * Every error that a caller may see, by its stable code: over HTTP (those with a status) and on the command line.
+ * docs/errors.md, the pages at `/problems/<code>` and `tenant-ledger explain CODE` are generated from this table.
+ */
 export interface Problem {
   /** Undefined: never sent over HTTP. */
   readonly status?: number;

@@ -1,4 +1,7 @@
-/** Every time of the service, in milliseconds. Tests pass a table of their own to what they speed up. */
+/**
+ * Every time of the service, in milliseconds. What means the same is one time. Composition passes the table on to what
+ * tests speed up; everything else reads it here.
+ */
 export const TIMES = {
   // Requests
   /** A response is promised within 2 s of a request's arrival; what is left of that is for the network. */

@@ -16,6 +16,7 @@ export type KeyAct = Use | RefusedAccess | { readonly eventsGivenOut: number };
 const MAX_ADDRESSES = 50_000;
 const MAX_ADDRESSES_OF_DAY = 20;
 
+/** Where a key was used from on a day. */
 export interface KeyClients {
   /** What no event says yet, by address. */
   readonly uses: Map<string, ClientUse | undefined>;
@@ -34,6 +35,7 @@ const added = (use: ClientUse | undefined, at: string, act: KeyAct, client: Part
   };
 };
 
+/** Counts what came from where, within bounds. */
 export const clientCounter = () => {
   let addresses = 0;
   return {

@@ -24,8 +24,10 @@ export interface KeyOfTenant extends KnownKey {
 }
 
 export interface KeyUseRecordDependencies {
+  /** Appends to the tenant's activity stream, whoever else does. */
   readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
   readonly warn: (what: string, error: unknown) => void;
+  /** Whether events say where requests came from. */
   readonly recordsClients: boolean;
   /** How long what is due is collected, so that it becomes one append per tenant. */
   readonly collectMs: number;
@@ -34,7 +36,10 @@ export interface KeyUseRecordDependencies {
   readonly now?: () => number;
 }
 
-/** Kept in memory at about two kilobytes each: the keys used today, and those of yesterday until written. */
+/**
+ * The most that is kept in memory, at about two kilobytes each: the keys that were used today, and those of yesterday
+ * until they are written. Further ones are not counted.
+ */
 const MAX_KEYS = 20_000;
 /** A single tenant must not crowd out the others. */
 const MAX_KEYS_OF_TENANT = 5_000;
@@ -57,6 +62,7 @@ type Tally = {
   missingPermissions: string[];
 };
 
+/** What one key did on one day. */
 interface KeyDay {
   /** With the last name of its Application. */
   key: KeyOfTenant;
@@ -120,6 +126,7 @@ const limitsOf = ({ tenantId, keyId }: KeyOfTenant, act: KeyAct, client?: Client
   ...(isStream(act) ? [[`${keyId} ${act.operation} ${client?.address}`, 1] as const] : []),
 ];
 
+/** What is kept in memory, within its bounds. */
 const boundedDays = (counter: ClientCounter) => {
   const days = new Map<string, KeyDay>();
   const perTenant = new Map<string, number>();
@@ -257,6 +264,7 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
       await writeDue();
     }
   };
+  /** Newest first. */
   const lastDaysOf = (tenantId: string, keyId: string): readonly KeyDay[] =>
     [now(), now() - DAY_MS].flatMap((ms) => days.find({ tenantId, keyId }, dateOf(ms)) ?? []);
 

@@ -36,6 +36,7 @@ export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => se
  * registers synchronously, so no wake-up is missed as long as there is no `await` between the check and the call.
  */
 export interface Condition {
+  /** Wakes everyone who is waiting now. */
   notify(): void;
   /** Resolves at the next `notify`, when the time is up, or when `abort` is aborted; it never rejects. */
   wait(until?: { readonly withinMs?: number; readonly abort?: AbortSignal | undefined }): Promise<void>;

@@ -4,7 +4,10 @@ import { threadMs, yieldToEventLoop } from './clock';
 export interface SingleFlight<T> {
   /** The outcome of a run that started at this time (of this thread) or later. Waits for two runs at most. */
   since(time: number): Promise<T>;
-  /** The outcome of a run that starts after this call, shared by all calls that are received together. */
+  /**
+   * The outcome of a run that starts after this call, so it sees everything that happened before the call. All that is
+   * received together shares one run.
+   */
   fresh(): Promise<T>;
 }
 

@@ -6,6 +6,7 @@ import { repeated } from './repeated';
 export interface WaitingForStore {
   /** How long to wait for the server to become reachable. Infinity: as long as it takes. */
   readonly waitMs: number;
+  /** Called with failures that are retried. */
   readonly onError: (what: string, error: unknown) => void;
 }
 
@@ -14,6 +15,7 @@ export interface AwaitedStore {
   readonly name: string;
   /** The error to throw at once where retrying cannot help. Undefined: retry. */
   readonly final: (error: unknown) => Error | undefined;
+  /** The error to throw when the time is up. */
   readonly late: (seconds: number, error: unknown) => Fault;
 }
 

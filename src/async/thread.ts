@@ -16,6 +16,7 @@ export interface Thread {
    * or with `no_answer` (possibly done) if the time is up or the thread died.
    */
   call<T>(request: unknown, withinMs: number): Promise<T>;
+  /** Ends the thread after it has finished its requests. */
   close(): Promise<void>;
 }
 
@@ -28,6 +29,7 @@ interface QueuedRequest {
 
 type Message = readonly QueuedRequest[] | 'close';
 
+/** An error as it crosses threads. An expected one has a code, a bug a stack. */
 export interface Failure {
   readonly code?: string;
   readonly message: string;
@@ -63,6 +65,7 @@ const MAX_GROUP = 256;
 /** More are sent in parts, so that the thread works while this one goes on. */
 const SENT_TOGETHER = 16;
 
+/** Calls waiting for an answer, by id. */
 const pendingCalls = () => {
   const pending = new Map<number, (answer: Answer) => void>();
   let nextId = 1;
@@ -150,6 +153,7 @@ export const startThread = (file: string, data: unknown, options: ThreadOptions 
 
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
+/** What answers requests. */
 export interface ThreadBody {
   /** The answer to each request, in order. Those that come in the same turn of the event loop are sent together. */
   answer(requests: readonly unknown[]): readonly Promise<unknown>[];
@@ -163,6 +167,7 @@ const expired = ({ id }: QueuedRequest): Answer => ({
   failure: { code: 'expired', message: 'The deadline passed before the request could start.' },
 });
 
+/** Answers each request of a group, or tries it again. */
 const answerGroup = async (
   body: ThreadBody,
   group: readonly QueuedRequest[],

@@ -70,6 +70,7 @@ const trailerOf = async (file: string): Promise<Trailer> => {
   throw unusable(file, NO_TRAILER);
 };
 
+/** The part of the log that a trailer names. A tenant's ends with the last of its events up to the revisions named. */
 const rangeOf = async (ledgerLog: LedgerLog, { filter, after, up_to }: Trailer): Promise<EventRange> => {
   if (typeof up_to !== 'object') return { after, upTo: up_to };
   const [tenantId = ''] = filter.tenants ?? [];
@@ -101,10 +102,7 @@ async function* linesAgain(ledgerLog: LedgerLog, trailer: Trailer, onProgress: (
   }
 }
 
-const firstDifference = async (
-  inFile: AsyncIterator<Buffer>,
-  inLog: AsyncIterable<string>,
-): Promise<CheckedExport['difference']> => {
+const firstDifference = async (inFile: AsyncIterator<Buffer>, inLog: AsyncIterable<string>) => {
   let line = 0;
   for await (const expected of inLog) {
     line += 1;

@@ -46,14 +46,10 @@ const isText = (value: unknown, wanted: string): boolean =>
   typeof value === 'string' && value.toLowerCase() === wanted;
 
 /** Events that cannot be read have no entity and no operation. */
-const byAuditLine = (
-  { entity, operation }: EventFilter,
-  streams: Streams,
-  onUnreadable: () => void,
-): Condition => {
+const byAuditLine = ({ entity, operation }: EventFilter, streams: Streams, onUnreadable: () => void) => {
   const type = entity?.type?.toLowerCase();
   const id = entity?.id;
-  return (event) => {
+  return (event: LoggedEvent): boolean => {
     const decoded = decode(event, streams);
     if (decoded.status === 'bad') onUnreadable();
     if (decoded.status !== 'good') return false;
@@ -67,11 +63,7 @@ const byAuditLine = (
 };
 
 /** The cheap conditions come first: decoding an event to get its entity costs the most. */
-const conditionsOf = (
-  filter: EventFilter,
-  streams: Streams,
-  onUnreadable: () => void,
-): readonly Condition[] => {
+const conditionsOf = (filter: EventFilter, streams: Streams, onUnreadable: () => void) => {
   const { event: id, types, actor, trace, source, key, client, since, until, entity, operation } = filter;
   const conditions: Condition[] = [];
   if (id !== undefined) conditions.push((event) => event.id === id);
@@ -100,7 +92,9 @@ const conditionsOf = (
 };
 
 export interface EventRange extends ReadFrom {
+  /** The last position to read, inclusive. */
   readonly upTo?: Position | undefined;
+  /** The maximum number of events. */
   readonly limit?: number | undefined;
 }
 
@@ -124,14 +118,11 @@ async function* readRange(log: EventLog, { tenants }: EventFilter, from: ReadFro
   yield* log.readAll({ after: head > after ? head : after, follow, signal });
 }
 
-const matcher = (
-  filter: EventFilter,
-  streams: Streams,
-  onUnreadable: () => void,
-): ((event: LoggedEvent) => boolean) => {
+/** A predicate for events of our own streams that match the filter. */
+const matcher = (filter: EventFilter, streams: Streams, onUnreadable: () => void) => {
   const tenants = filter.tenants === undefined ? undefined : new Set(filter.tenants);
   const conditions = conditionsOf(filter, streams, onUnreadable);
-  return (event) => {
+  return (event: LoggedEvent): boolean => {
     if (!streams.holds(event.stream)) return false;
     if (tenants !== undefined && !tenants.has(streams.parse(event.stream)?.tenantId ?? '')) return false;
     return conditions.every((holds) => holds(event));

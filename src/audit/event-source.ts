@@ -15,6 +15,7 @@ export interface EventSource {
   readonly followTenant: FollowTenant;
   readonly readHistory: ReadHistory;
   readonly openStream: OpenStream;
+  /** Aborted when the process is stopping, possibly with a reason that readers should know. */
   readonly stopping: AbortSignal;
 }
 

@@ -40,11 +40,13 @@ export interface StreamRequest {
   readonly tenantId: string;
   readonly filter: EventFilter;
   readonly after: Place | undefined;
+  /** The maximum number of events, if there is one. */
   readonly limit: number | undefined;
   readonly follow: boolean;
   readonly form: StreamForm;
 }
 
+/** Who reads a stream. */
 export interface StreamClient {
   /** Why the caller may no longer read, if so. */
   readonly mayRead: () => Promise<EndReason | undefined>;
@@ -59,6 +61,7 @@ const UNAVAILABLE = /^(?:log_unavailable|read_models_unavailable|log_set_back)$/
 const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
   UNAVAILABLE.test(codeOf(error) ?? '');
 
+/** Why a stream must end now, if so. Calls `mayRead` at most twice a second. */
 export const endReason = (mayRead: StreamClient['mayRead'], stopping: AbortSignal) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
@@ -86,7 +89,10 @@ async function* linesOf(
   yield* exportLines(ledgerLog, conditions, { ...range, upTo, follow }, { batches, onUnreadable });
 }
 
-/** The events of a tenant, signs of life, and a trailer or why it ends early. Reads only as fast as the texts are taken. */
+/**
+ * What a stream of events sends: the events of a tenant, signs of life, and at the end a trailer, or why it ends early.
+ * The log is read only as fast as the texts are taken.
+ */
 export async function* eventStream(
   request: StreamRequest,
   source: EventSource,

@@ -18,7 +18,10 @@ const shownData = ({ type, data }: LoggedEvent, isOfTenant: boolean): unknown =>
     ? publicData(type === 'ServiceKeyAdded' && !isOfTenant ? 'KeyAdded' : type, data)
     : shown(data);
 
-/** In the names of the API. Absent members are undefined rather than missing: objects of one shape are serialised fastest. */
+/**
+ * An event with everything that is stored, in the names of the API. Absent members are undefined, and so omitted from the
+ * JSON, rather than missing: objects of one shape are serialised fastest.
+ */
 export const rawEvent = (event: LoggedEvent, streams: Streams) => {
   const metadata = isJsonObject(event.metadata) ? event.metadata : {};
   const { version, actor, traceId, keyId } = metadata;
@@ -57,7 +60,10 @@ const rowOf = (event: Recorded) =>
 export const changesIn = ({ metadata }: LoggedEvent): readonly FieldChange[] =>
   (metadata as { readonly changes?: readonly FieldChange[] } | undefined)?.changes ?? [];
 
-/** As its tenant sees it: with a position of its own and, if it can be read, its row and what it changed. */
+/**
+ * The event as its tenant sees it: without the tenant id, which is always the same, with a position of its own, its row of
+ * the audit log and what it changed. An event that cannot be read has neither of these two.
+ */
 export const tenantEvent = (event: LoggedEvent, streams: Streams) => {
   const { tenant_id: _, metadata, ...raw } = rawEvent(event, streams);
   const isShown = isJsonObject(metadata) && metadata['actor'] !== undefined;

@@ -11,6 +11,7 @@ import {
 import { revisionsUpTo, type Revisions } from './event-places';
 import { rawEvent, tenantEvent } from './event-views';
 
+/** What an export was asked for. Undefined members are omitted from the JSON. */
 export interface Conditions {
   /** Whose events and positions the lines show: those of the log, or those of one tenant (`event-views.ts`). */
   readonly view: 'operator' | 'tenant';
@@ -21,14 +22,19 @@ export interface Conditions {
 
 /** The last line of an export: together with the log it determines every byte of the lines before it. */
 export interface Trailer extends Conditions {
+  /** The identity of the log. */
   readonly log: string;
-  /** The last position to read, inclusive; a tenant sees it as revisions. It is absent if the log was empty. */
+  /**
+   * The last position to read, inclusive: the end of the log when the export started or, if the limit ended it, the last
+   * event. A tenant sees it as revisions. It is absent if the log was empty.
+   */
   readonly up_to?: Position | Revisions | undefined;
   readonly events: number;
   /** The digest of all lines before it, with their line feeds. */
   readonly sha256: string;
 }
 
+/** Counts and hashes the lines of an export as they are written. */
 const trailerOf = ({ view, filter, after, limit }: Conditions, ledgerLog: LedgerLog) => {
   const hash = createHash('sha256');
   let events = 0;
@@ -63,7 +69,10 @@ export interface ExportOptions extends FindOptions {
 const jsonLine = (view: Conditions['view'], streams: Streams) => (event: LoggedEvent) =>
   JSON.stringify(view === 'tenant' ? tenantEvent(event, streams) : rawEvent(event, streams));
 
-/** In batches, the trailer last: the same conditions and range always give the same lines. An aborted export has no trailer. */
+/**
+ * The lines of an export in batches, the trailer last: the same conditions and range always give the same lines. Reads as
+ * fast as they are taken. An aborted export has no trailer.
+ */
 export async function* exportLines(
   ledgerLog: LedgerLog,
   conditions: Conditions,

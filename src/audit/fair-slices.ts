@@ -9,9 +9,13 @@ const PART_EVENTS = 8;
 /** A slice of the time of this thread, which is over when its time is up, and when the next one begins. */
 export type Slice = { readonly isOver: () => boolean };
 
+/** Resolves when it is the tenant's turn. */
 export type NextSlice = (tenantId: string) => Promise<Slice>;
 
-/** Shares the HTTP thread among long reads: one slice at a time, tenant by tenant, and everything else in between. */
+/**
+ * Shares the thread that answers requests among those who read long stretches of the log: one slice at a time in the
+ * whole process, tenant by tenant, and between two of them everything else that the thread has to do.
+ */
 export const fairSlices = (): NextSlice => {
   /** The tenants in the order of their next slices, each with those who wait for one. */
   const tenants = new Map<string, ((slice: Slice) => void)[]>();

@@ -8,11 +8,7 @@ import type { Until } from './history';
 const KINDS = ['tenant', 'activity'] as const;
 
 /** The event at a position of the log: the last one of its stream up to there. */
-const eventAt = async (
-  { log, streams }: LedgerLog,
-  tenantId: string,
-  position: Position,
-): Promise<LoggedEvent | undefined> => {
+const eventAt = async ({ log, streams }: LedgerLog, tenantId: string, position: Position) => {
   for (const kind of KINDS) {
     const stream = streams[kind](tenantId);
     const revision = await log.revisionAt(stream, position);
@@ -40,30 +36,22 @@ const searchAfter = async (
   return undefined;
 };
 
-/** What the read models know of an event. */
-interface KnownPlace {
-  /** They show the tenant up to here. */
-  readonly shown: TenantRevisions;
-  /** Undefined: they do not show the event. */
-  readonly position: Position | undefined;
-}
-
 const NOTHING: TenantRevisions = { tenant: -1, activity: -1 };
 
-export const knownPlace = async (
-  reader: TenantReader,
-  tenantId: string,
-  eventId: string,
-): Promise<KnownPlace> => {
+/** Up to where the read models show the tenant, and where the event is, if they show it. */
+export const knownPlace = async (reader: TenantReader, tenantId: string, eventId: string) => {
   // Read first: what is applied in the meantime is then searched as well, not missed.
   const [shown = NOTHING] = await reader.progress([tenantId]);
   return { shown, position: (await findLog(reader, tenantId, eventId))?.position };
 };
 
-/** The read models know where each event is that was applied or skipped; only what comes after those is searched. */
+/**
+ * Finds an event of a tenant by its id. The read models know where each event is that was applied or skipped; only what
+ * comes after those is searched.
+ */
 export const findEvent = async (
   { ledgerLog, readHistory }: Pick<EventSource, 'ledgerLog' | 'readHistory'>,
-  { shown, position }: KnownPlace,
+  { shown, position }: Awaited<ReturnType<typeof knownPlace>>,
   wanted: WantedEvent,
 ): Promise<LoggedEvent | undefined> => {
   const { tenantId } = wanted;

@@ -5,6 +5,7 @@ import { TIMES } from '../times';
 
 interface Followed {
   followers: number;
+  /** It grows whenever the tenant may have new events. */
   changes: number;
   readonly changed: Condition;
 }

@@ -8,6 +8,7 @@ import { slicedLog, type Slice, type NextSlice } from './fair-slices';
 /** So many reads of a tenant's history are under way at a time; the others wait in order. */
 const PER_TENANT = 2;
 
+/** A read ends with its deadline (on the monotonic clock), and when its caller has disconnected. */
 export interface Until {
   readonly deadline: number;
   readonly gone: AbortSignal;

@@ -1,5 +1,5 @@
 import type { ApplicationFilter } from '../../projections/application-pages';
-import type { Application, Tenant } from '../domain/tenant';
+import type { Application } from '../domain/tenant';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { emptyFold, foldEvent, tenantEventOf } from '../ledger/fold';
@@ -18,11 +18,7 @@ const isAfter = (event: LoggedEvent, { time, position }: Moment): boolean =>
   position === undefined ? event.recordedAt > time : event.position > position;
 
 /** The tenant at a moment. Throws `tenant_unreadable`. */
-export const tenantAt = async (
-  { log, streams }: LedgerLog,
-  tenantId: string,
-  moment: Moment,
-): Promise<Tenant> => {
+export const tenantAt = async ({ log, streams }: LedgerLog, tenantId: string, moment: Moment) => {
   const fold = emptyFold();
   for await (const batch of log.readStream(streams.tenant(tenantId)))
     for (const logged of batch) {

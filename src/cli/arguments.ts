@@ -29,6 +29,7 @@ export const bound = timeParser(parseBound);
 
 export const collected = (text: string, before: readonly string[] = []) => [...before, text];
 
+/** The values of the options below. */
 export interface JsonOption {
   readonly json?: boolean;
 }
@@ -42,6 +43,7 @@ export interface TenantOptions extends ActorOptions {
   readonly tenant: string;
 }
 
+/** The options that several commands have. */
 export const option = {
   json: () => new Option('--json', 'print JSON on stdout'),
   yes: () => new Option('--yes', 'do not ask for confirmation'),
@@ -51,8 +53,10 @@ export const option = {
   type: () => new Option('--type <type>', 'the application type').choices(applicationTypes),
 };
 
+/** Makes a command, whose action then writes to `io`. */
 export type MakeCommand = (io: Io) => Command;
 
+/** A command that consists of commands. */
 export const commandGroup =
   (name: string, description: string, commands: readonly MakeCommand[]): MakeCommand =>
   (io) => {

@@ -66,7 +66,10 @@ const position = (text: string): Position => {
   return text;
 };
 
-/** Positions are compared as text: one of another kind of log means nothing, and one beyond the end skips new events. */
+/**
+ * Positions are compared as text, so one from another kind of log would mean something else. With one beyond the end of
+ * the log, new events would be skipped until the log has grown past it.
+ */
 const mustBeReached = async ({ log }: LedgerLog, given: Position): Promise<void> => {
   const head = (await log.head())?.position ?? '';
   const digits = `: its positions have ${head.length} digits, like ${head}`;
@@ -149,12 +152,7 @@ const run = async (
 };
 
 /** Continues from the cursor, until it is interrupted. */
-const followIntoFile = async (
-  io: Io,
-  ledgerLog: LedgerLog,
-  options: Options,
-  files: FollowedFiles,
-): Promise<void> => {
+const followIntoFile = async (io: Io, ledgerLog: LedgerLog, options: Options, files: FollowedFiles) => {
   const { exportLines } = require('../audit/export') as typeof import('../audit/export');
   const log = await ledgerLog.log.identity();
   const after = readCursor(files.cursorFile, log);
@@ -214,7 +212,7 @@ const checkCommand = (io: Io): Command =>
       `
 The same export is made again from the log, with the conditions that the trailer names, and compared line by line. The
 first line that differs is named. Exit code 0: equal, 1: different. It is complete only for these conditions, which are
-printed. Without the log, the digest in the trailer can be compared with: head -n -1 FILE | sha256sum`,
+printed. Without the log, the sha256 in the trailer can be compared with: head -n -1 FILE | sha256sum`,
     )
     .action((file: string, { json = false }: JsonOption) =>
       withConfiguredLog(io, async (ledgerLog) => {

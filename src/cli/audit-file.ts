@@ -59,7 +59,10 @@ const replace = (file: string, text: string): void => {
   syncFolderOf(file);
 };
 
-/** Appends lines, and then notes up to where, both synced: after a crash no line is missing, and some may be there twice. */
+/**
+ * Appends lines to the output, and then notes up to where: both are on the disk, in this order. So no line is missing
+ * after a crash, and some may be there twice.
+ */
 export const followedFile = (
   { output, cursorFile }: FollowedFiles,
   log: string,

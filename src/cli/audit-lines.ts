@@ -15,6 +15,7 @@ const plain: Paint = (text) => text;
 
 const shown = (value: unknown): string => visible(valueText(value) ?? '');
 
+/** With the operator's own name on the machine, since several operators may have the same id. */
 const actorText = (actor: Readonly<Record<string, unknown>>): string => {
   const osUser = actor['osUser'] === undefined ? '' : ` (${shown(actor['osUser'])})`;
   return `${shown(actor['type'])} ${shown(actor['id'])}${osUser}`;

@@ -15,7 +15,10 @@ const ask = async ({ stdin, stderr }: Io, question: string): Promise<boolean> =>
   return /^y(es)?$/i.test(answer.trim());
 };
 
-/** For what cannot be undone. Without a TTY, `--yes` is required. False: the answer was no, and the exit code is 1. */
+/**
+ * For actions that cannot be undone. Without a TTY, `--yes` is required. False: the answer was no. Prints `otherwise` then,
+ * and sets the exit code to 1.
+ */
 export const confirmedIrreversible = async (
   io: Io,
   what: string,

@@ -5,10 +5,7 @@ import type { Io } from './io';
 import { printOne } from './output';
 import { sessionCommand, type OperatorSession } from './session';
 
-const run = async (
-  { io, app, configuration, upToDate }: OperatorSession,
-  options: JsonOption,
-): Promise<void> => {
+const run = async ({ io, app, configuration, upToDate }: OperatorSession, options: JsonOption) => {
   const { createDemo, DEMO_NAME } = require('../app/demo') as typeof import('../app/demo');
   const { runningServer } = require('../app/running-server') as typeof import('../app/running-server');
   const { OPERATOR_ID, PORTAL, PUBLIC_URL, PORT } = configuration;

@@ -42,6 +42,7 @@ const replace = (file: string, text: string): void => {
   }
 };
 
+/** Writes the checkpoint of a tenant, unless the file there contradicts it. */
 const keep = async ({ app }: OperatorSession, tenantId: string, file: string, key: note.EvidenceKey) => {
   const origin = note.originOf(tenantId);
   const before = existsSync(file) ? keptIn(file, note.verifierKey(origin, key)) : undefined;

@@ -5,7 +5,9 @@ import { isProblemCode } from '../problems';
 import type { Io } from './io';
 import { notice, visible } from './output';
 
+/** The exit code of a failure; that of success is 0. */
 export const FAILED = 1;
+/** The exit code of an invalid command line. */
 export const WRONG_USAGE = 2;
 /** The exit code if the event log was rolled back: starting again does not help, the operator must act. */
 export const LOG_SET_BACK = 3;
@@ -24,7 +26,9 @@ export const OWN_EXIT_CODES: ReadonlyMap<string | undefined, number> = new Map([
   ['evidence_contradicted', CONTRADICTED],
 ]);
 
+/** Reports failures of a command on stderr. */
 export interface FailureReport {
+  /** Takes the output of the command-line parser, in pieces. */
   usage(text: string): void;
   failure(error: unknown): void;
 }
@@ -32,6 +36,7 @@ export interface FailureReport {
 const asText = (io: Io): FailureReport => ({
   usage: (text) => void io.stderr.write(masked(text)),
   failure: (error) => {
+    // Already reported by the parser.
     if (error instanceof CommanderError) return;
     const code = codeOf(error);
     const sentence = messageOf(error).split('\n').map(visible).join('\n');

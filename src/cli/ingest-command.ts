@@ -17,10 +17,12 @@ const progressIn = (line: ProgressLine) => {
   };
 };
 
+/** Ingests reported facts, as NDJSON, in the session of a command. */
 const ingestIn = async (
   { io, app, worker, upToDate }: OperatorSession,
   input: AsyncIterable<Buffer>,
   options: Pick<IngestOptions, 'dryRun' | 'onRefused'>,
+  /** How long to wait for a store that is away. */
   waitSeconds: number,
 ): Promise<Finished> => {
   const { ingest } = require('../ingest/ingest') as typeof import('../ingest/ingest');

@@ -10,7 +10,9 @@ interface Output extends NodeJS.WritableStream {
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  /** What a command is asked for goes here. */
   readonly stdout: Output;
+  /** Messages for people go here. */
   readonly stderr: Output;
   /** The exit code of the command once it has ended. */
   exitCode?: number | string | null | undefined;

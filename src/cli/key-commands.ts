@@ -73,6 +73,7 @@ const show = (io: Io): Command =>
     .argument('<key-id>', 'the id of the key', uuid)
     .addOption(option.tenant());
 
+/** A key, its Application and its tenant, according to the tenant's own stream. */
 const mustFind = (session: OperatorSession, { tenantId, digest }: GivenKey) =>
   session.ask(tenantId, (tenant) => {
     const key = tenant.status === 'absent' ? undefined : tenant.keys.get(digest);

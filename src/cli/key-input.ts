@@ -45,7 +45,10 @@ export const notTheKey =
     throw new InvalidArgumentError(`${onStdin(command)}, ${NOT_AS_ARGUMENT}`);
   };
 
-/** Never from the arguments, which end up in the shell history. There may be text around it. It does not leave this file. */
+/**
+ * Reads a key from stdin, never from the arguments, which end up in the shell history and are visible to every user of
+ * the machine. There may be text around it. The key itself does not leave this file.
+ */
 const keyOnStdin = async (io: Io, command: KeyCommand, kind: 'tenant' | 'service'): Promise<string> => {
   if (io.stdin.isTTY === true) notice(io, 'Paste the key and press Enter, then Ctrl-D:');
   let text = '';

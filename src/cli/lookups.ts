@@ -17,6 +17,7 @@ const documentsOf = async <T>({ app }: OperatorSession, collection: string, tena
 export const allTenants = (session: OperatorSession): Promise<readonly TenantDocument[]> =>
   documentsOf(session, 'tenants');
 
+/** The tenant in the read models, deleted or not. */
 export const knownTenant = async ({ app }: OperatorSession, tenantId: string): Promise<TenantDocument> => {
   const tenant = await findTenant((await app.live.look()).set, tenantId);
   if (tenant === undefined) throw fault('tenant_not_found', `There is no tenant ${tenantId}.`);

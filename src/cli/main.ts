@@ -25,6 +25,7 @@ import { usageCommand } from './usage-command';
 /** New files and folders are readable by their owner only. */
 const PRIVATE = 0o077;
 
+/** The width of help that is not read on a terminal. */
 const COLUMNS = 80;
 
 /** In the order of the help. They load what they work with when they run, so that the help appears at once. */

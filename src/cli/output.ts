@@ -8,6 +8,7 @@ import type { Io } from './io';
 export const printJson = ({ stdout }: Io, value: unknown): void =>
   void stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 
+/** Prints a message of one or more lines for the user. */
 export const notice = ({ stderr }: Io, text: string): void => void stderr.write(`${masked(text)}\n`);
 
 type Cell = string | number | boolean | null | undefined;
@@ -28,6 +29,7 @@ export const shortened = (name: string): string => {
   return shown.length <= MAX_NAME_LENGTH ? shown : `${shown.slice(0, MAX_NAME_LENGTH - 1)}…`;
 };
 
+/** A string unchanged, anything else as JSON. */
 export const valueText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : JSON.stringify(value);
 
@@ -41,6 +43,7 @@ const textOf = (name: string, value: Row[string]): string => {
   return isIncomplete(name, text) ? `${text} (today, not complete)` : text;
 };
 
+/** Prints rows as an aligned table, or nothing if there are none. */
 export const printTable = ({ stdout }: Io, rows: readonly Row[]): void => {
   const names = Object.keys(rows[0] ?? {});
   if (names.length === 0) return;
@@ -56,6 +59,7 @@ export const printTable = ({ stdout }: Io, rows: readonly Row[]): void => {
   }
 };
 
+/** Prints a record as `name: value` lines. */
 export const printRecord = ({ stdout }: Io, record: Row): void => {
   const width = Math.max(...Object.keys(record).map((name) => name.length)) + 2;
   for (const [name, value] of Object.entries(record))
@@ -65,6 +69,7 @@ export const printRecord = ({ stdout }: Io, record: Row): void => {
 export const printOne = (io: Io, record: Row, { json }: JsonOption): void =>
   json === true ? printJson(io, record) : printRecord(io, record);
 
+/** Prints a list, or a message if it is empty. */
 export const printMany = (io: Io, rows: readonly Row[], { json }: JsonOption, whenEmpty = ''): void => {
   if (json === true) return printJson(io, rows);
   if (rows.length === 0 && whenEmpty !== '') notice(io, whenEmpty);
@@ -74,11 +79,13 @@ export const printMany = (io: Io, rows: readonly Row[], { json }: JsonOption, wh
 /** `1 Application`, `2 Applications`. */
 export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;
 
+/** Writes to stdout with backpressure. */
 export const writeOut = async ({ stdout }: Io, text: string | Buffer, signal: AbortSignal): Promise<void> => {
   if (signal.aborted || stdout.write(text)) return;
   await once(stdout, 'drain', { signal }).catch(() => undefined);
 };
 
+/** A process that is suspended in the middle of a write would keep its lock, and block everybody else. */
 export const ignoreCtrlZ = (io: Io): void =>
   void io.on('SIGTSTP', () =>
     notice(io, 'Not suspended: others may need its lock. Ctrl-C stops it; running it again continues.'),
@@ -86,6 +93,7 @@ export const ignoreCtrlZ = (io: Io): void =>
 
 const OUTPUT_LOST = 'output lost';
 
+/** A signal that aborts when the user interrupts the command or its output is no longer read. */
 export const untilInterrupted = (io: Io): AbortSignal => {
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) io.once(signal, () => stop.abort());

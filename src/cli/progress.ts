@@ -3,9 +3,11 @@ import type { Io } from './io';
 
 const CLEAR_LINE = '\r\u001b[K';
 
+/** `37%` */
 export const shareOf = (done: number, total: number): string =>
   `${Math.min(100, Math.floor((100 * done) / Math.max(1, total)))}%`;
 
+/** `37 of 100 events, 5/s, 13 s left`. The rate is `recent` events in `ms` milliseconds. */
 const paceOf = (done: number, total: number, recent: number, ms: number): string => {
   const rate = (1_000 * recent) / Math.max(1, ms);
   const left = rate < 1 ? '' : `, ${Math.ceil(Math.max(0, total - done) / rate)} s left`;
@@ -31,6 +33,7 @@ const progressLine = ({ stderr }: Io, title: string) => {
       const pace = paceOf(done, total, done - first.done, Date.now() - first.at);
       show(`${step} ${shareOf(done, total)} (${pace})`.trimStart());
     },
+    /** Makes room for other output. */
     clear: (): void => {
       if (isShown && shownAt > 0) stderr.write(CLEAR_LINE);
     },
@@ -39,11 +42,8 @@ const progressLine = ({ stderr }: Io, title: string) => {
 
 export type ProgressLine = ReturnType<typeof progressLine>;
 
-export const withProgress = <T>(
-  io: Io,
-  title: string,
-  work: (line: ProgressLine) => Promise<T>,
-): Promise<T> => {
+/** Shows a progress line while the work runs. */
+export const withProgress = <T>(io: Io, title: string, work: (line: ProgressLine) => Promise<T>) => {
   const line = progressLine(io, title);
   return work(line).finally(line.clear);
 };

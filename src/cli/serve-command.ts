@@ -54,6 +54,7 @@ const endBecause =
     void stopped.then(() => exit(io, logger, code));
   };
 
+/** How to use the server. There is a key if this start created a tenant. */
 const welcome = ({ HEADER_PREFIX, PORTAL }: Configuration, { url, key }: Started): string => {
   const portal = PORTAL ? `Web console: ${url}/portal\n` : '';
   if (key === undefined) return `\ntenant-ledger serves ${url}\n${portal}\n`;

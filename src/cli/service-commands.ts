@@ -2,15 +2,7 @@ import { InvalidArgumentError, type Command } from 'commander';
 import { randomUUID } from 'node:crypto';
 import { isoNow } from '../async/clock';
 import { serviceRights, type ServiceRight } from '../domain/events';
-import {
-  addService,
-  addServiceKey,
-  revokeService,
-  revokeServiceKey,
-  serviceKeyStatus,
-  type Service,
-  type Services,
-} from '../domain/services';
+import * as domain from '../domain/services';
 import { fault } from '../fault';
 import { newServiceKey } from '../ledger/api-key';
 import { commandGroup, moment, option, uuid, type ActorOptions, type JsonOption } from './arguments';
@@ -28,18 +20,18 @@ const rights = (text: string): readonly ServiceRight[] => {
   return named;
 };
 
-const keysOf = (known: Services, id: string) =>
+const keysOf = (known: domain.Services, id: string) =>
   [...known.keys.values()]
     .filter(({ serviceId }) => serviceId === id)
     .map((key) => ({
       key_id: key.id,
-      status: serviceKeyStatus(known, key, isoNow()),
+      status: domain.serviceKeyStatus(known, key, isoNow()),
       created_at: key.createdAt,
       expires_at: key.expiresAt ?? null,
       revoked_at: key.revokedAt ?? null,
     }));
 
-const viewOf = (known: Services, { id, name, may, createdAt, revokedAt }: Service) => ({
+const viewOf = (known: domain.Services, { id, name, may, createdAt, revokedAt }: domain.Service) => ({
   service_id: id,
   name,
   may,
@@ -61,7 +53,7 @@ const createIn = async (session: OperatorSession, options: CreateOptions): Promi
   const { name, may, expires, actor } = options;
   const { key, input } = newServiceKey(expires);
   const id = randomUUID();
-  await session.writeServices(addService({ id, name, may }, input), actor);
+  await session.writeServices(domain.addService({ id, name, may }, input), actor);
   const view = { service_id: id, name, may, key_id: input.keyId, expires_at: expires ?? null };
   printOne(session.io, { ...view, key }, options);
 };
@@ -96,7 +88,7 @@ const show = (io: Io): Command =>
 
 const revoke = (io: Io): Command =>
   sessionCommand(io, 'revoke', async (session, id: string, options: ActorOptions) => {
-    await session.writeServices(revokeService(id), options.actor);
+    await session.writeServices(domain.revokeService(id), options.actor);
     printOne(io, { service_id: id, status: 'revoked' }, options);
   })
     .description('revoke a service with all its keys, within a second; it cannot be undone')
@@ -107,7 +99,7 @@ const addKey = (io: Io): Command =>
   sessionCommand(io, 'add', async (session, id: string, options: KeyOptions) => {
     const { expires, actor } = options;
     const { key, input } = newServiceKey(expires);
-    await session.writeServices(addServiceKey(id, input), actor);
+    await session.writeServices(domain.addServiceKey(id, input), actor);
     printOne(io, { service_id: id, key_id: input.keyId, expires_at: expires ?? null, key }, options);
   })
     .description('add a key to a service; it is shown once, and the others stay as they are')
@@ -126,7 +118,7 @@ const keyOnStdin = async (session: OperatorSession): Promise<string> => {
 const revokeKey = (io: Io): Command =>
   sessionCommand(io, 'revoke', async (session, named: string | undefined, options: ActorOptions) => {
     const keyId = named ?? (await keyOnStdin(session));
-    await session.writeServices(revokeServiceKey(keyId), options.actor);
+    await session.writeServices(domain.revokeServiceKey(keyId), options.actor);
     printOne(io, { key_id: keyId, status: 'revoked' }, options);
   })
     .description('revoke the key of a service, named by its id or given on stdin, within a second')

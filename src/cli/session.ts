@@ -62,6 +62,7 @@ const sessionOf = (io: Io, app: App, configuration: Configuration, worker?: Work
     );
     return tenant;
   },
+  /** Decides about services and writes as the operator. No read model shows them. */
   writeServices: async (decide: DecideServices, actor?: string): Promise<void> => {
     await app.services.execute(decide, operatorActor(actor ?? configuration.OPERATOR_ID));
     if (actor === undefined) askForOperator(io, configuration);
@@ -115,11 +116,15 @@ export const sessionCommand = <Arguments extends readonly unknown[]>(
     }
   });
 
+/** A log, and how its address was given. */
 export interface AddressedLog extends LedgerLog {
   readonly address: string;
 }
 
-/** `configured` keeps a password in the environment: arguments are visible to every user of the machine. */
+/**
+ * Opens a log for some work and always closes it. `configured` keeps a password in the environment: arguments are visible
+ * to every user of the machine.
+ */
 export const withLog = async <T>(
   io: Io,
   role: 'source' | 'target',

@@ -18,6 +18,7 @@ interface Options extends JsonOption {
   readonly month?: string;
 }
 
+/** Tenants whose usage is read at a time. */
 const AT_ONCE = 50;
 
 const OF_TENANT = ['tenant_id', 'name', 'status', 'deleted_at'] as const;

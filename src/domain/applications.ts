@@ -27,7 +27,10 @@ const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): voi
   }
 };
 
-/** Ids are never reused, since old keys would work again: the keys, which stay on record forever, show which were used. */
+/**
+ * Ids are never reused: under the id of a deleted Application its old keys would work again. Keys stay on record
+ * forever, so they show which ids were used.
+ */
 const isIdUsed = (tenant: ActiveTenant, id: string): boolean =>
   tenant.applications.has(id) || findKey(tenant, ({ application_id }) => application_id === id) !== undefined;
 

@@ -105,7 +105,10 @@ const isSame = (from: unknown, to: unknown): boolean =>
 const change = (field: string, from: unknown = null, to: unknown = null): readonly FieldChange[] =>
   isSame(from, to) ? [] : [{ field, from, to }];
 
-/** What an event replaces or ends, never with digests of keys. Creations replace nothing. */
+/**
+ * What an event replaces or ends in the state right before it, never with digests of keys. Creations replace nothing:
+ * their data says everything.
+ */
 export const changesOf = (before: Tenant, event: TenantEvent): readonly FieldChange[] => {
   if (before.status !== 'active') return [];
   const { name, settings } = before;

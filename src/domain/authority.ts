@@ -15,9 +15,11 @@ export type Caller =
   | { readonly kind: 'key'; readonly digest: string; readonly applicationId: string }
   | { readonly kind: 'operator'; readonly actor: Actor };
 
+/** What a key stands for. */
 export interface ValidKey {
   readonly keyId: string;
   readonly application: KeyHolder;
+  /** When it expires, if it does. */
   readonly expiresAt?: string | undefined;
 }
 
@@ -35,6 +37,7 @@ export type KeyStatus =
 export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
   expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(at);
 
+/** The keys of an Application that are neither revoked nor expired, oldest first. */
 export const liveKeysOf = ({ keys }: Application, at: string): readonly UnrevokedKey[] =>
   [...keys.values()].filter(({ expires_at }) => !isExpired(expires_at, at));
 
@@ -78,18 +81,18 @@ export const mustHold = (application: KeyHolder, permission: string): void => {
   );
 };
 
+/** The permission to change Applications, their permissions and their keys. */
 const MANAGE = 'application:update';
 
-/** Who holds everything that its type may hold, MANAGE included, may grant even what only other types may hold. */
+/**
+ * An Application that holds everything its type may hold, including MANAGE, acts for the owner and may grant any
+ * permission, even one that only other types may hold.
+ */
 const actsForOwner = (application: KeyHolder): boolean =>
   permissionsOf(application.type).every(({ type }) => holds(application, type)) && holds(application, MANAGE);
 
 /** Prevents privilege escalation, by a permission or by a key of an Application that holds it. */
-export const mustHoldAll = (
-  { requester }: DecisionContext,
-  wanted: readonly string[],
-  what: string,
-): void => {
+export const mustHoldAll = ({ requester }: DecisionContext, wanted: readonly string[], what: string) => {
   if (requester.kind === 'operator' || actsForOwner(requester.application)) return;
   const missing = wanted.filter((permission) => !holds(requester.application, permission));
   if (missing.length === 0) return;

@@ -6,6 +6,7 @@ export interface TenantSettings {
   readonly deduplicateTokens: boolean;
 }
 
+/** What happened to a tenant, its Applications and their keys, by type. */
 interface TenantEvents {
   TenantCreated: {
     name: string;
@@ -36,6 +37,7 @@ interface TenantEvents {
   KeyRevoked: { keyId: string; applicationId: string };
 }
 
+/** The stream `tenant-<tenantId>`. */
 export type TenantEvent = {
   [T in keyof TenantEvents]: { readonly type: T; readonly data: Readonly<TenantEvents[T]> };
 }[keyof TenantEvents];
@@ -69,6 +71,7 @@ export type ServiceEvent = {
 /** What the operator does besides deciding about tenants: the stream `operator`. */
 export type OperatorEvent = ParkedEventReleased | ServiceEvent;
 
+/** The stream `activity-<tenantId>`. */
 export type ActivityEvent = FactEvent | KeyUseEvent;
 
 export type LedgerEvent = TenantEvent | ActivityEvent;
@@ -80,6 +83,7 @@ export interface Actor {
   readonly id: string;
   /** That of the Application when it was decided, or when its key was used. It may have another one now. */
   readonly name?: string | undefined;
+  /** The OS user who ran an operator command. */
   readonly osUser?: string;
 }
 
@@ -115,6 +119,7 @@ export interface Circumstances {
   readonly at: string;
   readonly recordedAt: string;
   readonly actor?: Actor;
+  /** The API key of the request that caused it. */
   readonly keyId?: string;
   readonly traceId?: string;
   readonly idempotency?: Idempotency;
@@ -127,6 +132,7 @@ export interface Idempotency {
   readonly key: string;
   /** Method and path, for example `PUT /tenants/self`. */
   readonly scope: string;
+  /** SHA-256 of the request's body in hex. */
   readonly hash: string;
 }
 
@@ -149,6 +155,7 @@ export type EntityFactType = `${FactEntity}${FactOperation}`;
 
 export interface EntityFactData {
   readonly entityId: string;
+  /** When it happened, by the reporter's clock. Defaults to when it was recorded. */
   readonly occurredAt?: string;
   /** Its text in the audit log. */
   readonly message?: string;

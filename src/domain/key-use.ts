@@ -2,12 +2,16 @@
 export const refusalReasons = ['permission_missing', 'expired', 'revoked', 'application_deleted'] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 
-/** What one process saw one key do on one UTC day since its last such event. No decision depends on it. */
+/**
+ * What one process saw one key do on one UTC day since its last such event, in the stream `activity-<tenantId>`. No
+ * decision depends on it.
+ */
 export interface KeyUseEvent {
   readonly type: 'KeyUsed';
   readonly data: {
     readonly applicationId: string;
     readonly keyId: string;
+    /** For example `2026-11-16`. */
     readonly date: string;
     /** How many requests the key was accepted for, by the operation id in the API description. */
     readonly operations: Readonly<Record<string, number>>;

@@ -13,6 +13,7 @@ const row = (type: string, description: string, ...types: ApplicationType[]): Pe
   applicationTypes: types,
 });
 
+/** The permission table of the specification, in its order and wording. */
 export const permissions: readonly Permission[] = [
   row('token:create', 'Create tokens', 'public', 'private'),
   row('token:update', 'Update tokens', 'public', 'private'),

@@ -3,6 +3,7 @@ import type { RefusalReason } from './key-use';
 export interface KnownKey {
   readonly keyId: string;
   readonly applicationId: string;
+  /** Undefined: it is deleted. */
   readonly applicationName?: string | undefined;
 }
 
@@ -11,7 +12,10 @@ export type RefusedAccess =
   | { readonly reason: 'permission_missing'; readonly permissions: readonly string[] }
   | { readonly reason: Exclude<RefusalReason, 'permission_missing'>; readonly key: KnownKey };
 
-/** A refusal is an answer, not a failure: the state of the tenant does not allow the request. */
+/**
+ * A refusal is an answer, not a failure: the state of the tenant does not allow the request. Its `code` is stable and
+ * documented in docs/errors.md.
+ */
 export type RefusalCode =
   | 'validation_failed'
   | 'key_refused'

@@ -3,6 +3,7 @@ import type { ServiceEvent, ServiceRight } from './events';
 import { invalidValue, refusal } from './refusal';
 import { mustBeName } from './texts';
 
+/** A program of the operator that serves all tenants, such as a token service or a gateway. */
 export interface Service {
   readonly id: string;
   readonly name: string;
@@ -115,16 +116,13 @@ export const serviceKeyStatus = (
   return isExpired(expiresAt, at) ? 'expired' : 'active';
 };
 
+/** Who calls with the key of a service. */
 export interface ServiceIdentity extends Pick<Service, 'id' | 'name' | 'may'> {
   readonly keyId: string;
 }
 
 /** The service with this key, or why there is none. */
-export const serviceWithKey = (
-  now: Services,
-  digest: string,
-  at: string,
-): ServiceIdentity | 'unknown' | 'expired' | 'revoked' => {
+export const serviceWithKey = (now: Services, digest: string, at: string) => {
   const key = now.keys.get(digest);
   const service = now.services.get(key?.serviceId ?? '');
   if (key === undefined || service === undefined) return 'unknown';

@@ -14,6 +14,7 @@ interface Modified extends Created {
   readonly modified_at?: string | undefined;
 }
 
+/** What decisions, read models and responses have of a key. */
 export interface KeyDocument extends Created {
   readonly id: string;
   readonly application_id: string;
@@ -34,6 +35,7 @@ export interface RevokedKey extends Pick<KeyDocument, 'id' | 'application_id'> {
 
 export type Key = UnrevokedKey | RevokedKey;
 
+/** An Application as far as its rights are concerned, and what it is called. */
 export interface KeyHolder {
   readonly id: string;
   readonly name: string;
@@ -41,6 +43,7 @@ export interface KeyHolder {
   readonly permissions: readonly string[];
 }
 
+/** What decisions, read models and responses have of an Application. */
 export interface ApplicationDocument extends KeyHolder, Modified {
   /** The revision of the last event that changed the Application or its keys: its ETag. */
   readonly revision: number;
@@ -70,6 +73,7 @@ export type ActiveTenant = ExistingTenant & { readonly status: 'active' };
 export type DeletedTenant = ExistingTenant & { readonly status: 'deleted' };
 export type Tenant = { readonly status: 'absent' } | ActiveTenant | DeletedTenant;
 
+/** Who requests a decision: the operator, who may do everything, or an Application. */
 export type Requester =
   { readonly kind: 'operator' } | { readonly kind: 'application'; readonly application: KeyHolder };
 
@@ -85,9 +89,11 @@ export const QUOTAS = {
 /** What a decision may depend on besides the state of the tenant. */
 export interface DecisionContext {
   readonly requester: Requester;
+  /** When it was requested, ISO 8601. */
   readonly at: string;
 }
 
+/** Decides which events follow from the current state of the tenant, or throws a Refusal. */
 export type Decide = (now: Tenant, context: DecisionContext) => readonly TenantEvent[];
 
 export const absent: Tenant = { status: 'absent' };
@@ -105,10 +111,7 @@ export const mustHave = (tenant: ActiveTenant, applicationId: string): Applicati
   return application;
 };
 
-export const findKey = (
-  { keys }: Pick<ActiveTenant, 'keys'>,
-  isWanted: (key: Key) => boolean,
-): Key | undefined => {
+export const findKey = ({ keys }: Pick<ActiveTenant, 'keys'>, isWanted: (key: Key) => boolean) => {
   for (const key of keys.values()) if (isWanted(key)) return key;
   return undefined;
 };

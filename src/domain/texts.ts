@@ -5,6 +5,7 @@ import { invalidValue } from './refusal';
 /** For Tenants, Applications and keys, in UTF-16 units. */
 export const MAX_NAME_LENGTH = 200;
 
+/** What is wrong with a name, or undefined. HTTP and the command line share this rule. */
 export const nameFault = (name: string): string | undefined => {
   if (name.trim() === '') return 'must not be blank';
   if (name.length > MAX_NAME_LENGTH) return `must be at most ${MAX_NAME_LENGTH} characters long`;
@@ -23,6 +24,7 @@ export const UUID_PATTERN = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-
 
 const UUID = new RegExp(`^${UUID_PATTERN}$`);
 
+/** Converts to the stored lower case. Undefined if it is not a UUID. */
 export const uuidFrom = (value: unknown): string | undefined => {
   const lower = typeof value === 'string' ? value.toLowerCase() : '';
   return UUID.test(lower) ? lower : undefined;
@@ -66,9 +68,13 @@ const checksumOf = (rest: string): string => {
 
 export const withChecksum = (rest: string): string => `${rest}${checksumOf(rest)}`;
 
+/** Tells a key from a typo. */
 export const hasChecksum = (key: string): boolean => key.endsWith(checksumOf(key.slice(0, -CHECKSUM_LENGTH)));
 
-/** Clients send keys in the wrong places, whole, truncated or mistyped; such text must not be stored, logged or sent back. */
+/**
+ * Detects what might be an API key. Clients send keys in the wrong places, whole, truncated or mistyped; such text must
+ * not be stored, logged or sent back.
+ */
 const WHOLE_KEY = /(?:key_(?=([0-9A-Za-z]{55}))|svc_(?=([0-9A-Za-z]{33})))/g;
 /** A truncated or mistyped key at the start of a word. */
 const DAMAGED_KEY = /(?<![\p{L}\p{N}_])(?:key_[0-9A-Za-z]{40}|svc_[0-9A-Za-z]{30})/u;
@@ -118,7 +124,10 @@ export const parseMoment = (text: string): string | undefined => {
   return /^\d{4}-/.test(moment) ? moment : undefined;
 };
 
-/** Rounded up to the next millisecond: a bound within a millisecond lies after everything stored in it. */
+/**
+ * Parses the bound of a date range, rounded up to the next millisecond: stored times have millisecond precision, so a
+ * bound within a millisecond lies after everything stored in it.
+ */
 export const parseBound = (text: string): string | undefined => {
   const moment = parseMoment(text);
   if (moment === undefined || !/\.\d{3}\d*[1-9]/.test(text)) return moment;
@@ -131,6 +140,7 @@ export const canonicalTime = (dateTime: string): string =>
     ? dateTime
     : new Date(dateTime).toISOString();
 
+/** A month of UTC as `2026-01`. */
 export const MONTH_PATTERN = '^[0-9]{4}-(0[1-9]|1[0-2])$';
 const MONTH = new RegExp(MONTH_PATTERN);
 export const isMonth = (text: string): boolean => MONTH.test(text);

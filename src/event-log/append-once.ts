@@ -5,6 +5,7 @@ import type { EventLog, LoggedEvent, NewEvent, Position } from './event-log';
 /** Repeats an action that fails because a store is away, as during the election of a new leader. */
 export type Retry = <T>(action: () => Promise<T>) => Promise<T>;
 
+/** The end of a stream, as far as this process has read it. */
 interface End {
   revision: number;
   position: Position;
@@ -12,17 +13,7 @@ interface End {
   readonly unshown: Map<string, number>;
 }
 
-export interface AppendedOnce {
-  /** How many of the events were appended. The others were already there. */
-  readonly accepted: number;
-  /** The position of the last of them; empty if the read models show all of them. */
-  readonly position: Position;
-}
-
-const extend = (
-  end: End,
-  { id, revision, position }: Pick<LoggedEvent, 'id' | 'revision' | 'position'>,
-): void => {
+const extend = (end: End, { id, revision, position }: Pick<LoggedEvent, 'id' | 'revision' | 'position'>) => {
   end.unshown.set(id, revision);
   Object.assign(end, { revision, position });
 };
@@ -67,7 +58,8 @@ export const onceAppender = (log: EventLog, withRetry: Retry) => {
     for (const [at, { id }] of events.entries()) extend(end, { id, revision: first + at, position });
   };
 
-  return async (stream: string, given: readonly NewEvent[], shown: number): Promise<AppendedOnce> => {
+  /** How many were not there yet, and the position of the last of all; empty if the read models show them. */
+  return async (stream: string, given: readonly NewEvent[], shown: number) => {
     const end = endOf(stream, shown);
     for (;;) {
       const missing = given.filter(({ id }) => !end.unshown.has(id));

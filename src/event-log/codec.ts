@@ -1,27 +1,7 @@
 import type { ValidateFunction } from 'ajv';
 import { randomUUID } from 'node:crypto';
 import { yieldToEventLoop } from '../async/clock';
-import {
-  currentVersion,
-  eventSchemas,
-  isEventType,
-  isOperatorEventType,
-  operatorEventSchemas,
-  streamKindOf,
-  upcast,
-  type ActivityEvent,
-  type Actor,
-  type Client,
-  type ClientUse,
-  type EventType,
-  type FieldChange,
-  type Idempotency,
-  type LedgerEvent,
-  type OperatorEvent,
-  type Recorded,
-  type StreamKind,
-  type TenantEvent,
-} from '../domain/events';
+import * as domain from '../domain/events';
 import { canonicalTime } from '../domain/texts';
 import { fault, messageOf } from '../fault';
 import type { LoggedEvent, NewEvent } from './event-log';
@@ -29,9 +9,18 @@ import type { LedgerLog, Streams } from './streams';
 
 /** A stored event as the domain sees it. `bad` is never skipped silently: it parks its tenant. */
 export type Decoded =
-  | { readonly status: 'good'; readonly kind: 'tenant'; readonly event: Recorded<TenantEvent> }
-  | { readonly status: 'good'; readonly kind: 'activity'; readonly event: Recorded<ActivityEvent> }
-  | { readonly status: 'bad'; readonly kind: StreamKind; readonly tenantId: string; readonly reason: string }
+  | { readonly status: 'good'; readonly kind: 'tenant'; readonly event: domain.Recorded<domain.TenantEvent> }
+  | {
+      readonly status: 'good';
+      readonly kind: 'activity';
+      readonly event: domain.Recorded<domain.ActivityEvent>;
+    }
+  | {
+      readonly status: 'bad';
+      readonly kind: domain.StreamKind;
+      readonly tenantId: string;
+      readonly reason: string;
+    }
   | { readonly status: 'foreign' };
 
 const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
@@ -79,17 +68,18 @@ const metadataSchema = object({
   changes: listOf(object({ field: text, from: {}, to: {} }, 'field', 'from', 'to')),
 });
 
+/** Recorded with every event, besides its schema version. */
 export interface Metadata {
   readonly at: string;
-  readonly actor?: Actor | undefined;
+  readonly actor?: domain.Actor | undefined;
   readonly keyId?: string | undefined;
   readonly traceId?: string | undefined;
-  readonly client?: Client | undefined;
+  readonly client?: domain.Client | undefined;
   /** Where the requests came from that a `KeyUsed` sums up. */
-  readonly clients?: readonly ClientUse[] | undefined;
-  readonly idempotency?: Idempotency | undefined;
+  readonly clients?: readonly domain.ClientUse[] | undefined;
+  readonly idempotency?: domain.Idempotency | undefined;
   /** What a decision changed. */
-  readonly changes?: readonly FieldChange[] | undefined;
+  readonly changes?: readonly domain.FieldChange[] | undefined;
   /** The service that reported a fact over HTTP. */
   readonly service?: { readonly id: string; readonly name: string } | undefined;
 }
@@ -109,48 +99,55 @@ const faultBy = (schema: object, value: unknown): string | undefined => {
   return validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: '' }).trim();
 };
 
-/** One by one ahead of time: otherwise the first requests would block the thread for 40 ms. */
+/**
+ * Compiles the schemas of events one by one ahead of time. Otherwise the first requests to fold a tenant or to stream its
+ * events would block the thread for 40 ms.
+ */
 export const compileEventSchemas = async (): Promise<void> => {
-  const schemas = Object.values({ ...eventSchemas, ...operatorEventSchemas });
+  const schemas = Object.values({ ...domain.eventSchemas, ...domain.operatorEventSchemas });
   for (const schema of new Set([metadataSchema, ...schemas])) {
     faultBy(schema, {});
     await yieldToEventLoop();
   }
 };
 
-const schemaOf = (type: LedgerEvent['type'] | OperatorEvent['type']): object =>
-  isEventType(type) ? eventSchemas[type] : operatorEventSchemas[type];
+const schemaOf = (type: domain.LedgerEvent['type'] | domain.OperatorEvent['type']): object =>
+  domain.isEventType(type) ? domain.eventSchemas[type] : domain.operatorEventSchemas[type];
 
-/** Throws `event_invalid`, with the reason in `more.reason`: invalid data would park its tenant. */
+/**
+ * Encodes an event for appending. Invalid data must never be written, since it would park its tenant: it throws
+ * `event_invalid`, with the reason in `more.reason`.
+ */
 export const encode = (
-  { type, data }: LedgerEvent | OperatorEvent,
+  { type, data }: domain.LedgerEvent | domain.OperatorEvent,
   metadata: Metadata,
   id: string = randomUUID(),
 ): NewEvent => {
   const reason = faultBy(schemaOf(type), data);
   if (reason !== undefined)
     throw fault('event_invalid', `The data of a ${type} does not fit its schema: ${reason}.`, { reason });
-  return { id, type, data, metadata: { ...metadata, version: currentVersion(type) } };
+  return { id, type, data, metadata: { ...metadata, version: domain.currentVersion(type) } };
 };
 
+/** Case-insensitive, as UUIDs are. */
 export const namesAnother = (
   { tenantId: named }: { readonly tenantId?: unknown },
   tenantId: string,
 ): boolean => typeof named === 'string' && named.toLowerCase() !== tenantId.toLowerCase();
 
-const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): string | undefined => {
-  if (!isEventType(event.type)) return `The event type ${event.type} is unknown.`;
-  if (streamKindOf(event.type) !== kind)
+const reasonAgainst = (event: LoggedEvent, kind: domain.StreamKind, tenantId: string): string | undefined => {
+  if (!domain.isEventType(event.type)) return `The event type ${event.type} is unknown.`;
+  if (domain.streamKindOf(event.type) !== kind)
     return `A ${event.type} does not belong in the stream ${event.stream}.`;
   const metadataFault = Buffer.isBuffer(event.metadata)
     ? 'not JSON'
     : faultBy(metadataSchema, metadataOf(event));
   if (metadataFault !== undefined) return `The metadata is wrong: ${metadataFault}.`;
   const { version = 1 } = metadataOf(event) as StoredMetadata;
-  if (version > currentVersion(event.type)) return `Version ${version} of ${event.type} is unknown.`;
+  if (version > domain.currentVersion(event.type)) return `Version ${version} of ${event.type} is unknown.`;
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
-  const data = upcast(event.type, version, event.data as Record<string, unknown>);
-  const dataFault = faultBy(eventSchemas[event.type], data);
+  const data = domain.upcast(event.type, version, event.data as Record<string, unknown>);
+  const dataFault = faultBy(domain.eventSchemas[event.type], data);
   if (dataFault !== undefined)
     return `The data does not fit version ${version} of ${event.type}: ${dataFault}.`;
   return namesAnother(data, tenantId)
@@ -160,14 +157,14 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
 
 const CAUSES = ['actor', 'keyId', 'traceId', 'idempotency', 'changes'] as const;
 
-const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
+const recorded = (logged: LoggedEvent, tenantId: string): domain.Recorded => {
   const { recordedAt } = logged;
   const metadata = metadataOf(logged) as StoredMetadata;
   const { version = 1, at = recordedAt } = metadata;
-  const type = logged.type as EventType;
+  const type = logged.type as domain.EventType;
   const event: Record<string, unknown> = {
     type,
-    data: upcast(type, version, logged.data as Record<string, unknown>),
+    data: domain.upcast(type, version, logged.data as Record<string, unknown>),
     id: logged.id,
     tenantId,
     revision: logged.revision,
@@ -176,15 +173,16 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
     recordedAt,
   };
   for (const name of CAUSES) if (metadata[name] !== undefined) event[name] = metadata[name];
-  return event as unknown as Recorded;
+  return event as unknown as domain.Recorded;
 };
 
+/** The tenant and kind of an event's stream; undefined if the stream is not one of ours. */
 export type Owner = ReturnType<Streams['parse']>;
 
 export const decode = (
   logged: LoggedEvent,
   streams: Streams,
-  owner: Owner = streams.parse(logged.stream),
+  owner = streams.parse(logged.stream),
 ): Decoded => {
   if (owner === undefined) return { status: 'foreign' };
   try {
@@ -197,18 +195,19 @@ export const decode = (
 };
 
 /** Undefined if it cannot be read: then nothing is set aside, and no service is known. */
-export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): OperatorEvent | undefined => {
-  if (!isOperatorEventType(type) || Buffer.isBuffer(data)) return undefined;
+export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): domain.OperatorEvent | undefined => {
+  if (!domain.isOperatorEventType(type) || Buffer.isBuffer(data)) return undefined;
   const { version = 1 } = (metadata ?? {}) as StoredMetadata;
   const isReadable =
-    version === currentVersion(type) && faultBy(operatorEventSchemas[type], data) === undefined;
-  return isReadable ? ({ type, data } as OperatorEvent) : undefined;
+    version === domain.currentVersion(type) && faultBy(domain.operatorEventSchemas[type], data) === undefined;
+  return isReadable ? ({ type, data } as domain.OperatorEvent) : undefined;
 };
 
 /** What the operator has set aside. It is read before projecting, rebuilding and verifying. */
 export interface SetAside {
   /** Whether to skip this event. Its id may occur in other tenants, too. */
   readonly event: (tenantId: string, eventId: string) => boolean;
+  /** Whether to apply this event although events before it are missing. */
   readonly gapBefore: (tenantId: string, eventId: string) => boolean;
 }
 
@@ -221,7 +220,7 @@ export const readSetAside = async ({ log, streams }: LedgerLog): Promise<SetAsid
       if (event !== undefined && 'eventId' in event.data)
         entries.add(`${event.type} ${event.data.eventTenantId} ${event.data.eventId}`);
     }
-  const has = (type: OperatorEvent['type']) => (tenantId: string, eventId: string) =>
+  const has = (type: domain.OperatorEvent['type']) => (tenantId: string, eventId: string) =>
     entries.size > 0 && entries.has(`${type} ${tenantId} ${eventId}`);
   return { event: has('EventSetAside'), gapBefore: has('GapAccepted') };
 };

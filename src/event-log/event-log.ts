@@ -31,13 +31,19 @@ export interface EventLog {
     withinMs?: number,
   ): Promise<Appended>;
 
-  /** After a revision, in order. One that never existed is empty; `history_missing` if its events were removed. */
+  /**
+   * The events of a stream after a revision, in order, in batches. A stream that never existed is empty; one whose
+   * events were removed from the store fails with `history_missing`, if the store can tell.
+   */
   readStream(stream: string, after?: number): AsyncIterable<Batch>;
 
   /** The last revision of a stream at or before a position, or -1 if there is none. The cost does not grow with the stream. */
   revisionAt(stream: string, position: Position): Promise<number>;
 
-  /** The events of both streams of a tenant, in log order. The cost does not depend on other tenants. */
+  /**
+   * The events of all streams of one tenant after a position or after a revision of each stream, in log order. The cost
+   * does not depend on other tenants.
+   */
   readTenant(tenantId: string, from?: ReadTenantFrom): AsyncIterable<Batch>;
 
   /**
@@ -47,15 +53,22 @@ export interface EventLog {
    */
   readAll(from?: ReadFrom): AsyncIterable<Batch>;
 
+  /** The position and id of the last event, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
 
-  /** Another number once anything was appended, by whichever process; costs next to nothing. Undefined: the log cannot tell. */
+  /**
+   * A number that is another one once anything was appended, by whichever process. It is read at once and costs next to
+   * nothing. Undefined, or no such member: the log cannot tell.
+   */
   changeToken?(): number | undefined;
 
   /** The number of events after one position, up to and including another; estimated where counting means reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;
 
-  /** Whether this still is the log that was opened. `known` was in it before the call. Asks the store, never a cache. */
+  /**
+   * Whether this is still the log that was opened, with everything that was in it. `known` is an event that was in it
+   * before the call. Always asks the store, never a cache.
+   */
   continuity(known?: Head): Promise<Continuity>;
 
   /** Durably marks the target of a copy as complete. Until then it can only be opened as the target of a copy. */
@@ -94,6 +107,7 @@ export interface ReadTenantFrom {
   readonly after?: Position | TenantRevisions | undefined;
   /** A position that is already in the log. Undefined: the head at the time of the call. */
   readonly upTo?: Position | undefined;
+  /** The caller will take no more events, so a batch need not have more. */
   readonly max?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -129,6 +143,7 @@ export interface LoggedEvent {
 }
 
 export interface Appended {
+  /** The last revision appended. */
   readonly revision: number;
   readonly position: Position;
   /** Its tenant is shown up to here, in a set of read models that had no successor. */
@@ -141,6 +156,7 @@ export const MAX_APPEND_BYTES = 1_048_576;
 export const BATCH_EVENTS = 512;
 export const BATCH_BYTES = 1_048_576;
 
+/** An event as an adapter writes it: its data and metadata are JSON. */
 interface SerialisedEvent {
   readonly type: string;
   readonly data: string | Uint8Array;
@@ -151,6 +167,7 @@ interface SerialisedEvent {
 const serialisedBytes = ({ type, data, metadata }: SerialisedEvent): number =>
   Buffer.byteLength(data) + Buffer.byteLength(metadata) + 2 * type.length;
 
+/** The same of an event that nobody writes yet. */
 export const bytesOf = ({ type, data, metadata }: NewEvent): number =>
   serialisedBytes({ type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) });
 
@@ -183,16 +200,14 @@ export const mustHaveFormat = (format: number, store: string, isCopy: boolean): 
   throw fault('log_incomplete', `${log} is a copy that was not completed. ${remedy}`, more);
 };
 
+/** Whether it is a time as logs write it. */
 export const isRecordedTime = (text: unknown): boolean => {
   const time = typeof text === 'string' ? Date.parse(text) : NaN;
   return !Number.isNaN(time) && new Date(time).toISOString() === text;
 };
 
 /** Every adapter checks this before appending what it has serialised. */
-export const mustBeAppendable = (
-  events: readonly NewEvent[],
-  serialised: readonly SerialisedEvent[],
-): void => {
+export const mustBeAppendable = (events: readonly NewEvent[], serialised: readonly SerialisedEvent[]) => {
   if (events.length === 0) throw new TypeError('There is nothing to append.');
   for (const { recordedAt } of events)
     if (recordedAt !== undefined && !isRecordedTime(recordedAt))
@@ -239,12 +254,16 @@ export const firstOf = async (batches: AsyncIterable<Batch>): Promise<LoggedEven
   return undefined;
 };
 
+/** The share of the time that the first attempt may use. */
 const FIRST_SHARE = 0.6;
 
 /** Conclusive answers to the second attempt: the first wrote nothing, or its stream or log is gone. */
 const CERTAIN = new Set<string | undefined>(['stream_changed', 'history_missing', 'log_set_back']);
 
-/** Repeats an attempt that ends with `no_answer`: appends are idempotent, so the second answer tells what became of the first. */
+/**
+ * Appends, and repeats an attempt that got no answer: appends are idempotent, so the second answer tells what became of
+ * the first. `attempt` rejects with `no_answer` if it does not know.
+ */
 export const appendUntilCertain = async (
   attempt: (withinMs: number) => Promise<Appended>,
   withinMs: number,
@@ -263,6 +282,7 @@ export const appendUntilCertain = async (
   }
 };
 
+/** Appends to the end of a stream, wherever that is: on a conflict, retries at the actual end. */
 export const appendToEnd = async (
   log: Pick<EventLog, 'append'>,
   stream: string,
@@ -285,9 +305,11 @@ export const uuidOfText = (text: string): string => {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 };
 
+/** A JSON object: neither an array nor binary data. */
 export const isJsonObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 
+/** Undefined if the text is not JSON. */
 export const parsedJson = (text: string): unknown => {
   try {
     return JSON.parse(text);

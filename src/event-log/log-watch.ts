@@ -10,11 +10,7 @@ import { firstOf, logFault, type Continuity, type EventLog, type Expected, type 
  */
 
 /** Whether it is so at last. A new leader of a cluster may show an older state for a moment. */
-const isSoAtLast = async (
-  isSo: () => Promise<boolean>,
-  doubtMs: number,
-  abort?: AbortSignal,
-): Promise<boolean> => {
+const isSoAtLast = async (isSo: () => Promise<boolean>, doubtMs: number, abort?: AbortSignal) => {
   const end = monotonicMs() + doubtMs;
   for (;;) {
     const now = await isSo();
@@ -31,6 +27,7 @@ const whatIsWrong = (found: Continuity, known: Head | undefined): string => {
     : `The event log was rolled back: it ends before the event ${known.eventId} at ${known.position}, or has another one there, as after a restore from an older backup.`;
 };
 
+/** Why a process ends, or does not start. */
 const logSetBack = (what: string): Fault =>
   logFault(
     'log_set_back',

@@ -5,11 +5,13 @@ import type { EventLog, LoggedEvent } from './event-log';
 /** The only place that knows the pattern of stream names. Names are matched whole, never by prefix alone. */
 
 export interface Streams {
+  /** All our stream names start with it. */
   readonly prefix: string;
   /** Decisions about a tenant, its Applications and their keys. */
   tenant(tenantId: string): string;
   /** Facts that other services report about a tenant. */
   activity(tenantId: string): string;
+  /** What the operator does besides deciding about tenants. */
   operator(): string;
   /** Identifies the log and holds its format. Neither copied nor projected. */
   log(): string;
@@ -56,6 +58,7 @@ export const streamNames = (prefix = ''): Streams => {
   };
 };
 
+/** A log and the names of our streams in it. */
 export interface LedgerLog {
   readonly log: EventLog;
   readonly streams: Streams;
@@ -65,10 +68,7 @@ const revisions = (first: number, last: number): string =>
   first === last ? `revision ${first}` : `revisions ${first} to ${last}`;
 
 /** What is missing before an event if the stream was at revision `last` (-1: empty); undefined if it is the next one. */
-export const gapBefore = (
-  { stream, revision }: Pick<LoggedEvent, 'stream' | 'revision'>,
-  last: number,
-): string | undefined => {
+export const gapBefore = ({ stream, revision }: Pick<LoggedEvent, 'stream' | 'revision'>, last: number) => {
   if (revision === last + 1) return undefined;
   return revision > last
     ? `Events are missing from the log: the stream ${stream} lacks ${revisions(last + 1, revision - 1)} before this event.`

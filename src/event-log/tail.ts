@@ -5,11 +5,13 @@ import type { LedgerLog } from './streams';
 
 interface TailOptions {
   readonly maxBytes?: number;
+  /** Called with failures that are retried. */
   readonly onError: (error: unknown) => void;
 }
 
 const MAX_BYTES = 4_194_304;
 
+/** What an event costs besides its content. */
 const EVENT_BYTES = 512;
 
 const sizeOf = ({ bytes = 0 }: LoggedEvent): number => bytes + EVENT_BYTES;

@@ -15,7 +15,10 @@ const opened = (value: object): Opened => {
   return { members, names: names.sort(), length: names.length, at: 0 };
 };
 
-/** The one form of RFC 8785: members sorted by UTF-16 units, no spaces, numbers as in ECMAScript. However deep it is. */
+/**
+ * A JSON value in the one form of RFC 8785: members sorted by their UTF-16 code units, no spaces, numbers as in
+ * ECMAScript. However deep it is: whatever stands in the log has a leaf.
+ */
 export const canonicalJson = (root: unknown): string => {
   let text = '';
   const open: Opened[] = [];

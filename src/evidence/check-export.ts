@@ -12,10 +12,12 @@ import { appended, leafHash, rootByInclusion, rootOf, type Frontier, type Hash }
 
 /** Checks what a service gave out against what it signed, without the service and its log. */
 
+/** A checkpoint, and the file that it is kept in. */
 export interface KeptCheckpoint extends Checkpoint {
   readonly file: string;
 }
 
+/** What contradicts a checkpoint, and where. */
 export interface Difference {
   readonly line?: number | undefined;
   readonly to_line?: number;
@@ -38,6 +40,7 @@ const isEvent = (value: unknown): value is RawEvent =>
   ['id', 'type', 'stream', 'recorded_at', 'position'].every((name) => typeof value[name] === 'string') &&
   Number.isSafeInteger(value['revision']);
 
+/** Almost always the same as of the line before. */
 let streams = streamNames();
 
 /** An event as `GET /events` or `audit` writes it. Undefined: it is not one of the log of this checkpoint. */
@@ -65,6 +68,7 @@ const exported = (line: RawEvent, { origin }: Checkpoint) => {
 const wrongText = (member: string): string =>
   `its member ${member} says something else than the proven ones${member === 'log' ? ', or is of another version of the program' : ''}`;
 
+/** The tree of the rows so far, compared with each checkpoint where it was made. */
 const growingTree = (kept: readonly KeptCheckpoint[]) => {
   const waiting = kept.filter(({ size }) => size > 0).toSorted((a, b) => a.size - b.size);
   let frontier: Frontier = [];
@@ -163,11 +167,7 @@ export const checkingExport = (checkpoint: KeptCheckpoint, earlier: readonly Kep
 };
 
 /** What contradicts that an event is in the log of a checkpoint: one thing or none. */
-export const checkEvent = (
-  value: unknown,
-  { index, hashes }: Proof,
-  checkpoint: Checkpoint,
-): readonly Difference[] => {
+export const checkEvent = (value: unknown, { index, hashes }: Proof, checkpoint: Checkpoint) => {
   if (!isEvent(value)) throw fault('file_unreadable', 'It is no event of GET /events or of audit.');
   const event = exported(value, checkpoint);
   if (event === undefined) return [{ what: `the event is not one of ${checkpoint.origin}` }];

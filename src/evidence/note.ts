@@ -4,6 +4,7 @@ import { EMPTY_ROOT, type Hash } from './tree';
 /** Checkpoints and proofs as texts: C2SP signed notes (tlog-checkpoint, Ed25519), and tlog-proof@v1. */
 
 export interface Checkpoint {
+  /** Which log it is of, and the name of the key that signs it. */
   readonly origin: string;
   readonly size: number;
   readonly root: Hash;
@@ -108,6 +109,7 @@ export const proofText = (index: number, hashes: readonly Hash[], checkpoint: st
 export interface Proof {
   readonly index: number;
   readonly hashes: readonly Hash[];
+  /** The signed note. */
   readonly checkpoint: string;
 }
 
@@ -122,5 +124,6 @@ export const readProof = (text: string): Proof => {
   return { index: Number(index), hashes: decoded, checkpoint: text.slice(end + 2) };
 };
 
+/** The proof that a log begins with an older one, as a text. */
 export const consistencyText = (older: number, hashes: readonly Hash[], checkpoint: string): string =>
   withCheckpoint(`old ${older}`, hashes, checkpoint);

@@ -3,7 +3,10 @@ import type { StreamKind } from '../domain/events';
 import { isJsonObject, type LoggedEvent } from '../event-log/event-log';
 import { canonicalJson } from './canonical-json';
 
-/** What leaves are made from is permanent: a later form has a `v` of its own, in the metadata of its events. */
+/**
+ * What a leaf of a tenant's evidence is made from. Permanent: a later form has a `v` of its own, in the metadata of the
+ * events that use it.
+ */
 const VERSION = 1;
 
 export type StatedEvent = Pick<LoggedEvent, 'id' | 'type' | 'revision' | 'recordedAt' | 'data' | 'metadata'>;
@@ -27,6 +30,7 @@ const provenMetadata = (metadata: unknown): unknown => {
   return { ...others, actor };
 };
 
+/** The statement of an event, which everybody can make from a line of `/events` or of an export. */
 export const statementOf = (tenantId: string, kind: StreamKind, event: StatedEvent): string => {
   const { id, type, revision, recordedAt, data, metadata } = event;
   return canonicalJson({

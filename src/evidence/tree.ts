@@ -5,6 +5,7 @@ import { createHash, hash } from 'node:crypto';
  * root of the 2^level leaves from index · 2^level on; the row that completes it is known, and stores its hash.
  */
 
+/** 32 bytes. */
 export type Hash = Buffer;
 
 const LEAF = Buffer.of(0);
@@ -22,11 +23,7 @@ const nodeHash = (left: Hash, right: Hash): Hash =>
 export type Frontier = readonly Hash[];
 
 /** A leaf added to a tree of this size, and the hashes that it completes: its own, then of each larger subtree that ends with it. */
-export const appended = (
-  frontier: Frontier,
-  size: number,
-  leaf: Hash,
-): { readonly frontier: Frontier; readonly completed: readonly Hash[] } => {
+export const appended = (frontier: Frontier, size: number, leaf: Hash) => {
   const roots = [...frontier];
   const completed = [leaf];
   let last = leaf;
@@ -37,6 +34,7 @@ export const appended = (
   return { frontier: [...roots, last], completed };
 };
 
+/** The root of neighbouring subtrees, the larger ones first. */
 const joined = (roots: readonly Hash[]): Hash =>
   roots.length === 0 ? EMPTY_ROOT : roots.reduceRight((right, left) => nodeHash(left, right));
 
@@ -57,6 +55,7 @@ const splitOf = (size: number): number => {
   return split;
 };
 
+/** The complete subtrees of a range of a proof, the larger ones first. */
 const nodesOf = ([from, to]: Range): readonly Node[] => {
   const nodes: Node[] = [];
   for (let start = from; start < to;) {
@@ -104,12 +103,7 @@ export const rootsOf = async (
 };
 
 /** The root of a tree of this size in which the leaf is at this index, if the proof is one. Undefined: it is none. */
-export const rootByInclusion = (
-  leaf: Hash,
-  index: number,
-  size: number,
-  proof: readonly Hash[],
-): Hash | undefined => {
+export const rootByInclusion = (leaf: Hash, index: number, size: number, proof: readonly Hash[]) => {
   if (index < 0 || index >= size) return undefined;
   let at = index;
   let last = size - 1;

@@ -22,6 +22,7 @@ import * as tenants from './routes/tenants';
 import { checkKey, verifyKey } from './routes/verify-key';
 import { runRoute } from './run-route';
 
+/** The routes by their tag in the OpenAPI document. Their names are the operation ids. */
 const routesByTag: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   Permissions: { listPermissions },
   Logs: { listLogs, exportLogs, listLogEntityTypes, countLogs },

@@ -23,11 +23,13 @@ export interface ApiDependencies {
     readonly show: (tenantId: string, position: Position, withinMs: number) => Promise<boolean>;
   };
   readonly events: EventSource;
+  /** Signs checkpoints. */
   readonly evidence: EvidenceKey;
   readonly keyUses: KeyUseRecord;
   readonly limits: RateLimits;
   readonly logger: Logger;
   readonly metrics: RequestMetrics;
+  /** The web console. Undefined: it is switched off. */
   readonly portal?: ApiMiddleware | undefined;
 }
 
@@ -36,6 +38,7 @@ export interface ApiSettings {
   readonly publicUrl: string;
   /** The origins whose pages may call the API from a browser: `*` for all, empty for none. */
   readonly corsOrigins: readonly string[];
+  /** Whether events record the client that caused them. */
   readonly recordsClients: boolean;
   /** How many proxies append to `X-Forwarded-For`. */
   readonly trustedProxies: number;
@@ -44,9 +47,11 @@ export interface ApiSettings {
 
 export interface RequestMetrics {
   began(): void;
+  /** The response was sent, or the client disconnected. */
   ended(ctx: ApiContext): void;
 }
 
+/** What the middleware learns about one request. Handlers, access log and metrics read it. */
 export interface ApiState {
   traceId: string;
   /** When its headers were complete, on the monotonic clock. */
@@ -61,14 +66,23 @@ export interface ApiState {
   isPreflight?: boolean;
   /** What the rate limits count by. */
   clientAddress: string;
+  /** The rate limit that refused it. */
   refusedBy?: string;
+  /** The key sent with the request, valid or not. */
   presented?: PresentedKey;
+  /** The caller, if the key was accepted. */
   identity?: Identity;
+  /** The caller, if it is a service. */
   service?: ServiceIdentity;
+  /** The declared path of the route, for the log. */
   route?: string;
+  /** The tenant is parked in the read models, so what they show of it ends here. */
   completeUntil?: string;
+  /** A write that is not visible in the read models yet. */
   isReadPending?: true;
+  /** The code of the problem in the response. */
   problem?: HttpProblemCode;
+  /** Why a key was refused, or what went wrong: for the log only. */
   reason?: string;
   error?: unknown;
 }
@@ -76,6 +90,7 @@ export interface ApiState {
 export type ApiContext = ParameterizedContext<ApiState>;
 export type ApiMiddleware = Middleware<ApiState>;
 
+/** The names of our own headers, from the configured prefix. */
 export const headerNames = (prefix: string) => ({
   apiKey: `${prefix}-API-KEY`,
   traceId: `${prefix}-TRACE-ID`,

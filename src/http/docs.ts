@@ -50,6 +50,7 @@ const STYLE =
 
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
+/** The page that the `type` of an error links to. */
 const problemPage = (code: string, { status, title, meaning }: Problem): string =>
   htmlPage(
     escaped(title),

@@ -13,7 +13,10 @@ import { isKnownService } from './service-key';
 
 /** The middleware, which `api.ts` lists in order. */
 
-/** Browsers must not sniff, run, frame or share what are data. Strict-Transport-Security is up to the proxy with TLS. */
+/**
+ * On every response. Responses are data: browsers must not sniff their type, run, frame or share them.
+ * Strict-Transport-Security is up to the proxy that terminates TLS in front of this service.
+ */
 export const securityHeaders: Readonly<Record<string, string>> = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
@@ -21,7 +24,10 @@ export const securityHeaders: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** Without a host or fragment, for which Koa calls `url.parse`: it throws at some, and prints others to stderr. */
+/**
+ * The path and query of the target. Koa would hand a target with a host, or with a fragment, to Node's `url.parse`, which
+ * throws at some and prints others to stderr: they may contain a key.
+ */
 const targetOf = (sent: string): string =>
   sent.startsWith('/') && !sent.includes('#')
     ? sent
@@ -40,6 +46,7 @@ const traceIdOf = ({ req: { headers } }: ApiContext, name: string): string => {
   return (typeof traceparent === 'string' && TRACE_PARENT.exec(traceparent)?.[1]) || randomUUID();
 };
 
+/** The messages of access log lines. */
 export const REQUEST = 'request';
 export const REQUEST_FAILED = 'request failed';
 
@@ -71,7 +78,10 @@ const lineOf = (ctx: ApiContext) => {
   };
 };
 
-/** Times, trace id and headers; at the end, the log line and the metrics of the request. */
+/**
+ * Sets the times, the trace id and the headers that every response has. Once the response is sent or its connection lost,
+ * logs the request and adds it to the metrics.
+ */
 export const startRequest = (dependencies: ApiDependencies): ApiMiddleware => {
   const { settings, logger, metrics } = dependencies;
   const { stopping } = dependencies.events;
@@ -111,7 +121,10 @@ const ALLOWED =
 /** How long a browser may cache a preflight response. */
 const MAX_AGE_SECONDS = 600;
 
-/** Keys are sent in a header, so there are no credentials to allow. */
+/**
+ * Lets the calling page read the response if its origin is allowed. Keys are sent in a header, so there are no
+ * credentials to allow.
+ */
 export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddleware => {
   const { apiKey, traceId, idempotencyKey, verifyKey, readPending, replayed, completeUntil } = headers;
   const verified = [headers.tenantId, headers.applicationId, headers.keyId];
@@ -162,6 +175,7 @@ const headersOf = (code: HttpProblemCode, error: unknown): Record<string, string
   };
 };
 
+/** The members that only this problem has, without internal ones like `reason` and `tag`. */
 const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> => {
   const { members } = httpProblems[code];
   return Object.fromEntries(members.map((name) => [name, moreOf(error)[name]]));
@@ -257,6 +271,7 @@ export const limitRequests =
     throw rateLimited(refused);
   };
 
+/** Runs the middleware for this path and all paths below it. */
 export const below =
   (path: string, middleware: ApiMiddleware): ApiMiddleware =>
   (ctx, next) =>

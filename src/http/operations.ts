@@ -5,6 +5,7 @@ import type { RateLimitsStatus } from '../limits/rate-limits';
 import { TIMES } from '../times';
 import { securityHeaders } from './middleware';
 
+/** The dependencies of the operations listener, which serves operators on a port of its own. */
 interface OperationsDependencies {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
   /** What startup is waiting for, as long as there is no status. */
@@ -24,11 +25,6 @@ const sendText = (response: ServerResponse, status: number, text: string, type: 
 const send = (response: ServerResponse, status: number, body: unknown): void =>
   sendText(response, status, `${JSON.stringify(body)}\n`, 'application/json; charset=utf-8');
 
-interface Readiness {
-  readonly code: number;
-  readonly body: object;
-}
-
 const late = (): Error =>
   new Error(`The event log or the read models have not answered within ${TIMES.probeMs} ms.`);
 
@@ -36,7 +32,7 @@ const late = (): Error =>
 const readinessOf = ({ phase, waitingFor, status, limits }: OperationsDependencies) => {
   let lastKnown: object | undefined;
 
-  return async (): Promise<Readiness> => {
+  return async () => {
     const waiting = waitingFor();
     if (waiting !== undefined) return { code: 503, body: { status: phase(), waiting_for: waiting } };
     try {

@@ -20,6 +20,7 @@ export const setRequestTime = ({ state }: ApiContext): void => {
 export const headerOf = (ctx: ApiContext, name: string): string | undefined =>
   ctx.req.headers[name.toLowerCase()] as string | undefined; // a list only for `Set-Cookie`
 
+/** The body as it was sent. */
 const rawBodyOf = (ctx: ApiContext): string => (ctx.request.rawBody as string | undefined) ?? '';
 
 export const etagOf = (tag: string): string => `"${tag}"`;
@@ -71,10 +72,8 @@ export const conditionOf = (ctx: ApiContext): ((tag: string) => boolean) | undef
 const STANDARD = 'Idempotency-Key';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 
-export const sentIdempotency = (
-  ctx: ApiContext,
-  { idempotencyKey }: HeaderNames,
-): Omit<Idempotency, 'hash'> | undefined => {
+/** From our header or the standard one, as sent. */
+export const sentIdempotency = (ctx: ApiContext, { idempotencyKey }: HeaderNames) => {
   const key = headerOf(ctx, idempotencyKey) ?? headerOf(ctx, STANDARD);
   return key === undefined ? undefined : { key, scope: `${ctx.method} ${ctx.state.path}` };
 };
@@ -91,10 +90,6 @@ export const idempotencyOf = (ctx: ApiContext, headers: HeaderNames): Idempotenc
   if (!VISIBLE_ASCII.test(key)) throw invalid({ [name]: ['must be 1 to 255 visible ASCII characters'] });
   return { ...sent, hash: hash('sha256', rawBodyOf(ctx)) };
 };
-
-interface ParserError extends Error {
-  readonly status?: number;
-}
 
 /** What decoders substitute for invalid UTF-8. Clients have no reason to send the character itself. */
 const REPLACEMENT = '\ufffd';
@@ -115,7 +110,7 @@ const MAX_LINES_BYTES = 1_048_576;
 
 const tooLarge = (most: number) => fault('body_too_large', `The body is larger than ${most} bytes.`);
 
-const faultOf = (error: ParserError, most: number): Error => {
+const faultOf = (error: Error & { readonly status?: number }, most: number): Error => {
   if (error.status === 413) return tooLarge(most);
   if (error.status === 415) return unsupported();
   if (error.message.includes('forbidden prototype')) return invalid({ body: ['must not contain __proto__'] });
@@ -172,6 +167,7 @@ export const readJsonBody = async (ctx: ApiContext, isOptional = false): Promise
   if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
 };
 
+/** The same, or lines as the bytes that were sent. */
 export const readLinesBody = async (ctx: ApiContext): Promise<void> => {
   const type = ctx.request.is([LINES, 'application/json']);
   if (type === false)

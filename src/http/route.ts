@@ -47,6 +47,7 @@ export interface Route<Body = unknown, Query = unknown> {
   ) => Promise<RouteResponse>;
 }
 
+/** A route as the API lists it. */
 export interface NamedRoute extends Route {
   /** The name of the method in client libraries generated from the OpenAPI document. */
   readonly operationId: string;
@@ -94,6 +95,7 @@ export const serviceRoute = <Body = undefined, Query = unknown>(
   },
 ): Route => declaration as unknown as Route;
 
+/** A request of a service that has passed all checks before its handler. */
 export interface ServiceRequest<Body, Query = unknown> extends Pick<
   RouteRequest<Body, Query>,
   'at' | 'deadline' | 'query' | 'body' | 'header'
@@ -103,14 +105,20 @@ export interface ServiceRequest<Body, Query = unknown> extends Pick<
 
 export const changesSomething = ({ method, isRead }: Route): boolean => method !== 'get' && isRead !== true;
 
+/** A request that has passed all checks before its handler. */
 export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
   readonly caller: Extract<Caller, { kind: 'key' }>;
   readonly application: KeyHolder;
+  /** The key that the caller used. */
   readonly keyId: string;
+  /** The values of the `:name` parts of the path. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
-  /** If the tenant is parked, a header says until when the response is complete, and it has no entity tag. */
+  /**
+   * Runs a query on the read models. If the tenant is parked in them, a header says until when the response is complete,
+   * and it has no entity tag.
+   */
   readonly read: <T>(query: (reader: TenantReader) => Promise<T>) => Promise<T>;
   readonly header: (name: string) => string | undefined;
   /** The media type that the client prefers, by default the first. False: it accepts none of them. */
@@ -120,6 +128,8 @@ export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
   /** Aborted when the connection is closed before the response is complete. */
   readonly gone: () => AbortSignal;
 }
+
+export type AnyRequest = RouteRequest<unknown>;
 
 /** What a handler responds with; the status is that of the declaration. */
 export interface RouteResponse extends Partial<Pick<Executed, 'position' | 'isShown' | 'isRepeat'>> {

@@ -28,7 +28,7 @@ import {
   type HandleService,
   type NamedRoute,
   type Route,
-  type RouteRequest,
+  type AnyRequest,
   type RouteResponse,
   type ServiceRequest,
 } from './route';
@@ -82,7 +82,7 @@ const mustStillBeThere = (lookedMs: number): void => {
   throw fault('read_models_unavailable', 'The request took too long: what it has read may be incomplete.');
 };
 
-type Read = RouteRequest<unknown>['read'];
+type Read = AnyRequest['read'];
 
 /** If the tenant is parked, the response only includes what was recorded before, and a header says so. */
 const readerOf =
@@ -140,7 +140,7 @@ const requestOf = (
   identity: Identity,
   digest: string,
   dependencies: ApiDependencies,
-): RouteRequest<unknown> => {
+): AnyRequest => {
   const { settings, keyUses } = dependencies;
   const { tenantId, keyId, application } = identity;
   const { at, deadline, traceId } = ctx.state;
@@ -156,7 +156,7 @@ const requestOf = (
     traceId,
     permission: route.permission,
     ...(changesSomething(route) ? writeOf(ctx, route, settings) : {}),
-    params: ctx['params'] as RouteRequest<unknown>['params'],
+    params: ctx['params'] as AnyRequest['params'],
     query: querystring === '' ? query.defaults : query(querystring),
     body: route.body?.(ctx.request.body),
     read: readerOf(ctx, tenantId, dependencies),
@@ -172,7 +172,10 @@ const requestOf = (
 
 // 4. A write is answered once it is shown
 
-/** A write usually is shown already. If not by the deadline, it is durable nonetheless, and a header says so. */
+/**
+ * Whoever appends projects, so a write usually is shown already. If it is not by the deadline, it is durable
+ * nonetheless, and a header says so.
+ */
 const awaitShown = async (
   ctx: ApiContext,
   toShow: Iterable<readonly [string, Position]>,

@@ -21,7 +21,10 @@ export const described = (schema: Schema, description: string, ...examples: read
   ...(examples.length === 0 ? {} : { examples }),
 });
 
-/** Optional members are omitted if there is no value. Clients must accept unknown ones; only the tests refuse them. */
+/**
+ * An object with these members; optional ones are omitted if there is no value. Later releases may add members, so
+ * clients must accept unknown ones; only the tests refuse them.
+ */
 export const record = (
   title: string,
   properties: Readonly<Record<string, Schema>>,

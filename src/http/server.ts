@@ -24,6 +24,7 @@ interface ListenerOptions {
   readonly onError: (error: Error) => void;
 }
 
+/** Runs what it is given one by one, and lets the event loop handle everything else in between. */
 const turnByTurn = () => {
   const waiting: (() => void)[] = [];
   const runNext = (): void => {

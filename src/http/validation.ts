@@ -3,6 +3,7 @@ import { parseBound, nameFault, uuidFrom } from '../domain/texts';
 import { fault, suggestionFor, type Fault } from '../fault';
 import type { Schema } from './schema';
 
+/** What is wrong with each field, by its name as sent. */
 type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
 export const invalid = (errors: FieldErrors): Fault => {
@@ -85,6 +86,7 @@ const textOf = (error: ErrorObject): string => {
 export interface BodyCheck<Body> {
   (parsed: unknown): Body;
   readonly schema: Schema;
+  /** For the OpenAPI document. */
   readonly example: unknown;
   /** A missing body counts as an empty object. */
   readonly isOptional: boolean;
@@ -103,7 +105,10 @@ const strict = (schema: Schema, shownAs: Schema): Schema => {
   return { ...schema, properties, additionalProperties: false };
 };
 
-/** Errors name the fields as sent. `shownAs` is the schema of the same resource in responses. */
+/**
+ * Compiles a JSON Schema into a check whose errors name the fields as sent. `shownAs` is the schema of the same resource
+ * in responses.
+ */
 export const bodyCheck = <Body>(
   declared: Schema,
   shownAs: Schema,

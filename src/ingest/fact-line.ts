@@ -25,6 +25,7 @@ interface WireFact {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** A fact and its size as stored, or why it is refused, and its id if it has one. */
 type ReadFact =
   | { readonly tenantId: string; readonly event: NewEvent; readonly bytes: number }
   | { readonly fault: string; readonly id?: string | undefined };
@@ -109,6 +110,7 @@ const isRounded = (value: number): boolean =>
 /** Readers in other languages go hardly deeper than twice as far. */
 const MAX_LEVELS = 500;
 
+/** Why data cannot be stored as it is. */
 const unstorableIn = (value: unknown, level = 0): string | undefined => {
   if (typeof value === 'string') return textFault(value);
   if (typeof value === 'number' && isRounded(value))
@@ -126,6 +128,7 @@ const unstorableIn = (value: unknown, level = 0): string | undefined => {
 /** Its size as stored, which may be larger than its line, but fits into an append. Or why it cannot be stored as it is. */
 const sizeOf = (event: NewEvent): number | string => unstorableIn(event.data) ?? bytesOf(event);
 
+/** The event, or why its data is invalid. */
 const eventOf = (fact: WireFact, { at, service }: Receipt): NewEvent | string => {
   const { id, type, actor, trace_id: traceId, key_id: keyId, data } = fact;
   const author = actor === undefined ? undefined : { type: actor.type, id: actor.id.toLowerCase() };
@@ -138,6 +141,7 @@ const eventOf = (fact: WireFact, { at, service }: Receipt): NewEvent | string =>
   }
 };
 
+/** The fact that a value is, or the first reason why it is none. */
 const factOf = (value: unknown, receipt: Receipt): Exclude<ReadFact, { fault: string }> | string => {
   const fault = faultOf(value);
   if (fault !== undefined) return fault;

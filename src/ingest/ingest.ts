@@ -51,6 +51,9 @@ const MAX_AHEAD = 20_000;
 
 /** Shows what was appended while more is. */
 const showingBehind = ({ show, reader }: IngestDependencies, withRetry: Retry) => {
+  /** What cannot be shown because the read models are away is shown late. */
+  const isShown = (tenantId: string, position: Position): Promise<boolean> =>
+    show(tenantId, position, TIMES.paceMs).catch(() => false);
   let ahead = 0;
   const { notify, wait } = condition();
   const late = new Map<string, Position>();
@@ -63,7 +66,7 @@ const showingBehind = ({ show, reader }: IngestDependencies, withRetry: Retry) =
     },
     add: async (tenantId: string, position: Position, facts: number): Promise<void> => {
       ahead += facts;
-      if (!(await show(tenantId, position, TIMES.paceMs))) late.set(tenantId, position);
+      if (!(await isShown(tenantId, position))) late.set(tenantId, position);
       ahead -= facts;
       notify();
     },
@@ -72,7 +75,7 @@ const showingBehind = ({ show, reader }: IngestDependencies, withRetry: Retry) =
       while (ahead > 0) await wait();
       const end = monotonicMs() + TIMES.paceMs;
       for (const [tenantId, position] of late)
-        while (!(await show(tenantId, position, TIMES.paceMs))) {
+        while (!(await isShown(tenantId, position))) {
           if (await isParked(tenantId)) break;
           if (monotonicMs() >= end) return false;
           await pause(TIMES.retryMs);

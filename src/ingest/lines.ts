@@ -5,6 +5,7 @@ import { splitLines } from '../lines';
 export type Line =
   { readonly number: number; readonly text: string } | { readonly number: number; readonly fault: string };
 
+/** Without the line ending. */
 export const MAX_LINE_BYTES = 262_144;
 
 const CARRIAGE_RETURN = 13;
@@ -18,6 +19,10 @@ const lineOf = (number: number, given: Buffer): Line => {
   return { number, text: number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text };
 };
 
+/**
+ * Splits a stream of bytes into lines, and yields those that end in the same chunk together. Memory is bounded: of a line
+ * that is too long, only enough is kept to tell.
+ */
 export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<readonly Line[]> {
   let number = 0;
   for await (const lines of splitLines(stream, MAX_LINE_BYTES))

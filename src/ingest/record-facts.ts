@@ -148,11 +148,7 @@ const recordTenant = async (recorder: Recorder, own: UnshownFacts, tally: Tally)
 };
 
 /** Asks once for all tenants. Appends to those of a group at once, so that the log can commit that together. */
-export const recordFacts = async (
-  recorder: Recorder,
-  facts: readonly ValidFact[],
-  tally: Tally,
-): Promise<void> => {
+export const recordFacts = async (recorder: Recorder, facts: readonly ValidFact[], tally: Tally) => {
   const [first] = facts;
   if (first === undefined) return;
   const unshown = await recorder.lookUp(first.tenantId, (reader) => findUnshown(reader, facts, recorder));

@@ -46,6 +46,7 @@ interface ReportingDependencies extends LedgerLog {
 const MAX_FACTS = 1_000;
 /** So many are appended at a time, since what others write waits for them. */
 const MAX_BATCH = 32;
+/** Lines are split off this much at a time. */
 const CHUNK_BYTES = 65_536;
 
 const mustHaveTime = (deadline: number): number => {

@@ -9,7 +9,10 @@ const MAX_REMEMBERED = 10_000;
 
 const late = () => logFault('log_unavailable', 'The event log has not said whether there is such a tenant.');
 
-/** Deleted or not. An unknown one takes no turn from others, and is remembered: anybody can make up keys and ids. */
+/**
+ * Whether a tenant exists, deleted or not. One that is unknown takes no turn from those that are read, and is remembered
+ * for a while: anybody can make up keys and ids.
+ */
 export const tenantExistence = ({ log, streams }: LedgerLog, folds: Folds) => {
   const absent = boundedCache<number>(MAX_REMEMBERED);
   const look = async (tenantId: string, at: number): Promise<boolean> => {

@@ -8,9 +8,13 @@ import type { LedgerLog } from '../event-log/streams';
 import { earlierRequest, type EarlierRequest, type Fold } from './fold';
 import type { Folds, KnownTenant } from './folds';
 
-/** It contains its tenant's id, so that tenant's stream alone can judge it; the checksum rejects typos without a look-up. */
+/**
+ * A key contains its tenant's id, so a write can check it with that tenant's stream alone; the checksum rejects typos
+ * without a lookup. Only the SHA-256 of a key is ever stored.
+ */
 const MAX_UUID = 2n ** 128n - 1n;
 
+/** How many base62 digits a number can represent exactly. */
 const SHORT_DIGITS = 8;
 const SHORT_RANGE = 62n ** BigInt(SHORT_DIGITS);
 
@@ -46,6 +50,7 @@ export const makeKey = (tenantId: string): string => {
 
 export const makeServiceKey = (): string => withChecksum(`svc_${randomText()}`);
 
+/** Whether it has the form of a service's key. */
 export const isServiceKey = (key: string): boolean =>
   key.length === 37 && /^svc_[0-9A-Za-z]{33}$/.test(key) && hasChecksum(key);
 
@@ -88,6 +93,7 @@ export interface PresentedKey {
   readonly at: string;
   /** When the response is due, on the monotonic clock. */
   readonly deadline: number;
+  /** The tenant in the key. */
   readonly tenantId: string;
   readonly digest: string;
   /** Without the log, reads continue for a while from what was known last. Writes are `log_unavailable`. */
@@ -101,7 +107,10 @@ export interface Identity extends ValidKey {
   readonly tenantId: string;
 }
 
-/** The holder of a key, or `key_refused`. Only its own deletion may be repeated with the key of a deleted tenant. */
+/**
+ * The holder of a key, or `key_refused`. Keys of a deleted tenant are refused with one exception: repeating the deletion
+ * itself with the same key. Its event is the last one of the stream.
+ */
 export const holderOf = (
   { tenant, revision }: Fold,
   { digest, at }: Pick<PresentedKey, 'digest' | 'at'>,

@@ -6,7 +6,10 @@ import type { LoggedEvent, Position } from '../event-log/event-log';
 import { gapBefore, type LedgerLog, type Streams } from '../event-log/streams';
 import { fault, messageOf } from '../fault';
 
-/** Mutable: whoever decides on it takes both members in one step and keeps nothing of the tenant. */
+/**
+ * A tenant's stream, folded up to a revision. It is mutable, so whoever decides on it takes both members in one step and
+ * keeps nothing of the tenant.
+ */
 export interface Fold {
   /** -1 while there is no stream. */
   revision: number;
@@ -15,6 +18,7 @@ export interface Fold {
 
 export const emptyFold = (): Fold => ({ revision: -1, tenant: absent });
 
+/** A tenant whose stream cannot be read. Snake case: this is what `/readyz` and `status --json` show. */
 export interface UnreadableTenant {
   readonly tenant_id: string;
   /** Null: no single event is at fault, because events were removed from the store. */
@@ -35,12 +39,7 @@ export const unreadable = (tenantId: string, { id, position }: InLog, reason: st
   } satisfies UnreadableTenant);
 
 /** Decodes the next event of a tenant's stream. `tenant_unreadable` if it does not directly follow `after`. */
-export const tenantEventOf = (
-  logged: LoggedEvent,
-  after: number,
-  tenantId: string,
-  streams: Streams,
-): Recorded<TenantEvent> => {
+export const tenantEventOf = (logged: LoggedEvent, after: number, tenantId: string, streams: Streams) => {
   const gap = gapBefore(logged, after);
   if (gap !== undefined) throw unreadable(tenantId, logged, gap);
   const decoded = decode(logged, streams);
@@ -64,6 +63,7 @@ const APPLICATION_BYTES = 2_000;
 /** A revoked one takes half of it. */
 const KEY_BYTES = 600;
 
+/** Estimated memory use of a fold. */
 export const bytesOf = ({ tenant }: Fold): number => {
   if (tenant.status === 'absent') return BASE_BYTES;
   return BASE_BYTES + tenant.applications.size * APPLICATION_BYTES + tenant.keys.size * KEY_BYTES;
@@ -74,15 +74,20 @@ const MAX_REQUESTS = 10_000;
 
 type RequestId = Pick<Idempotency, 'scope' | 'key'>;
 
+/** Idempotency keys are scoped to Application, method and path. */
 export const requestKey = (applicationId: string, { scope, key }: RequestId): string =>
   `${applicationId} ${scope} ${key}`;
 
-/** A short digest of each, and where its events begin, with which a request that is found is compared: digests may collide. */
+/**
+ * The remembered requests of one tenant: a short digest of each, and where its events begin. Digests may collide, so
+ * whoever finds a request compares it with the events themselves.
+ */
 export interface RememberedRequests {
   /** Takes the next event of the stream. */
   take(event: Caused): void;
   /** The revision at which the events of this request may begin. */
   find(applicationId: string, request: RequestId | undefined): number | undefined;
+  /** Estimated memory use. */
   bytes(): number;
 }
 
@@ -119,8 +124,10 @@ export const rememberedRequests = (): RememberedRequests => {
   };
 };
 
+/** A request that was answered before. */
 export interface EarlierRequest {
   readonly hash: string;
+  /** The API key of the request. */
   readonly keyId?: string | undefined;
   /** The revision of the first event that the request caused. */
   readonly revision: number;
@@ -134,6 +141,7 @@ export interface RepeatableRequest {
   readonly request: RequestId | undefined;
 }
 
+/** The same request, if its events do begin at the remembered revision. They are adjacent in the stream. */
 export const earlierRequest = async (
   { log, streams }: LedgerLog,
   { tenantId, applicationId, request }: RepeatableRequest,

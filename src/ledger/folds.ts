@@ -5,17 +5,7 @@ import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf, messageOf, moreOf } from '../fault';
 import { TIMES } from '../times';
-import {
-  bytesOf,
-  emptyFold,
-  foldEvent,
-  rememberedRequests,
-  tenantEventOf,
-  unreadable,
-  type Fold,
-  type RememberedRequests,
-  type UnreadableTenant,
-} from './fold';
+import * as folding from './fold';
 
 /** `costOf` must always return the same cost for the same value. By default each value costs 1. */
 export const boundedCache = <V>(max: number, costOf: (value: V) => number = () => 1) => {
@@ -46,10 +36,11 @@ export const boundedCache = <V>(max: number, costOf: (value: V) => number = () =
 export type BoundedCache<V> = ReturnType<typeof boundedCache<V>>;
 
 /** What decisions about a tenant are based on. All who know the tenant share it, and it is never ahead of the log. */
-export interface KnownTenant extends Fold {
-  readonly requests: RememberedRequests;
+export interface KnownTenant extends folding.Fold {
+  readonly requests: folding.RememberedRequests;
 }
 
+/** The folded tenants of this process, as far as they fit into memory. */
 export interface Folds {
   /**
    * The tenant with everything that was in its stream at this time (on the clock of this thread), or later. At
@@ -62,7 +53,8 @@ export interface Folds {
   advance(tenantId: string, known: KnownTenant, appended: readonly Caused[], at: number): void;
   /** As of when the tenant is in memory, on the clock of this thread. Undefined: it is not. */
   lookedAt(tenantId: string): number | undefined;
-  unreadable(): readonly UnreadableTenant[];
+  /** The tenants whose streams could not be read at the last attempt, with the reason. */
+  unreadable(): readonly folding.UnreadableTenant[];
 }
 
 export interface FoldsOptions {
@@ -96,7 +88,7 @@ interface Cached {
 interface FoldCache extends LedgerLog {
   /** Least recently used first. */
   readonly tenants: BoundedCache<Cached>;
-  readonly unreadableTenants: Map<string, UnreadableTenant>;
+  readonly unreadableTenants: Map<string, folding.UnreadableTenant>;
   readonly coldTurns: ReturnType<typeof turns>;
 }
 
@@ -110,7 +102,7 @@ const keep = (
   const before = tenants.get(tenantId);
   if (before !== undefined && before.known.revision > known.revision) return before.known;
   if (known.revision < 0) return known;
-  const bytes = bytesOf(known) + known.requests.bytes();
+  const bytes = folding.bytesOf(known) + known.requests.bytes();
   tenants.put(tenantId, { known, at: Math.max(at, before?.at ?? at), token, bytes });
   return known;
 };
@@ -124,17 +116,17 @@ const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promis
   } catch (thrown) {
     // The store has lost events of the stream, and waiting will not bring them back.
     const isLost = codeOf(thrown) === 'history_missing';
-    const error = isLost ? unreadable(tenantId, {}, messageOf(thrown)) : thrown;
+    const error = isLost ? folding.unreadable(tenantId, {}, messageOf(thrown)) : thrown;
     if (codeOf(error) === 'tenant_unreadable') {
       cache.tenants.delete(tenantId);
-      cache.unreadableTenants.set(tenantId, moreOf(error) as unknown as UnreadableTenant);
+      cache.unreadableTenants.set(tenantId, moreOf(error) as unknown as folding.UnreadableTenant);
     }
     throw error;
   }
 };
 
 const take = (known: KnownTenant, event: Caused): void => {
-  foldEvent(known, event);
+  folding.foldEvent(known, event);
   known.requests.take(event);
 };
 
@@ -170,7 +162,7 @@ const readToHead = async (
     let count = 0;
     for await (const batch of log.readStream(streams.tenant(tenantId), revision)) {
       for (const logged of batch) {
-        const event = tenantEventOf(logged, revision, tenantId, streams);
+        const event = folding.tenantEventOf(logged, revision, tenantId, streams);
         ({ revision } = logged);
         if (revision > known.revision) take(known, event);
         await yieldWhenDue();
@@ -187,7 +179,7 @@ const readToHead = async (
 /** Only a tenant that is not in memory waits for its turn: of the others, little is left to read. */
 const catchUp = async (cache: FoldCache, tenantId: string, at: number): Promise<KnownTenant> => {
   const entry = cache.tenants.get(tenantId);
-  const known = entry?.known ?? { ...emptyFold(), requests: rememberedRequests() };
+  const known = entry?.known ?? { ...folding.emptyFold(), requests: folding.rememberedRequests() };
   const inTurn: FoldCache['coldTurns'] = entry === undefined ? cache.coldTurns : (work) => work();
   const token = entry?.newToken ?? cache.log.changeToken?.();
   if (entry !== undefined) entry.askedAt = at;
@@ -215,7 +207,7 @@ export const cachedFolds = (
   { withoutLogMs, maxBytes = MAX_BYTES }: FoldsOptions,
 ): Folds => {
   const tenants = boundedCache<Cached>(maxBytes, ({ bytes }) => bytes);
-  const unreadableTenants = new Map<string, UnreadableTenant>();
+  const unreadableTenants = new Map<string, folding.UnreadableTenant>();
   const cache: FoldCache = { ...ledgerLog, tenants, unreadableTenants, coldTurns: turns(COLD_AT_ONCE) };
   /** Concurrent callers share a read. */
   const reads = singleFlightBy((tenantId, at) => catchUp(cache, tenantId, at));

@@ -40,11 +40,14 @@ export interface TenantRequest {
   readonly client?: Client | undefined;
 }
 
+/** What the entity tags in `If-Match` belong to. */
 export interface Resource {
   readonly of: 'Tenant' | 'Application';
+  /** Its current entity tag. */
   readonly tag: (tenant: ActiveTenant) => string;
 }
 
+/** A request to change one tenant. */
 export interface Command extends TenantRequest {
   readonly decide: Decide;
   /** Omitted: the request is unconditional. */
@@ -52,7 +55,10 @@ export interface Command extends TenantRequest {
 }
 
 export interface Executed {
-  /** Right after its own events; for a repeat, now. Of the Applications and keys it has only what these events are about. */
+  /**
+   * A copy of the state right after the command's own events; for a repeated request, of the current state with its
+   * updates applied. Of the Applications and keys it has only what these events are about.
+   */
   readonly tenant: Tenant;
   /** The events that the command caused, now or when it was first sent. */
   readonly events: readonly Caused[];
@@ -69,10 +75,13 @@ export interface Ledger {
   readonly identify: Identify;
   /** Checks key, expiry and permission again, at the very revision of the append, whatever `identify` said. */
   execute(command: Command): Promise<Executed>;
+  /** Answers a question about the tenant at the head of its stream. The tenant itself never leaves the ledger. */
   ask<T>(tenantId: string, deadline: number, answer: (tenant: Tenant) => T): Promise<T>;
   /** Whether there is such a tenant, deleted or not, as it was at most 500 ms ago. */
   exists(tenantId: string, deadline: number): Promise<boolean>;
+  /** The time, ISO 8601, that answers about a tenant in memory are as of. */
   asOf(tenantId: string): string;
+  /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
 
@@ -83,6 +92,7 @@ const mustMeet = ({ resource, isMet }: Command, now: Tenant): void => {
   throw fault('precondition_failed', `The ${resource.of} is not as If-Match or If-None-Match says.`, { tag });
 };
 
+/** What a command comes to, at one state of the tenant. */
 type Plan =
   | { readonly kind: 'repeat'; readonly response: Executed }
   | {
@@ -186,17 +196,14 @@ const append = async (
 
 const REFUSED = new Set<string | undefined>(['precondition_failed', 'idempotency_key_reused']);
 
+/** Refused by a decision or the ledger. */
 const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
 
 /**
  * Plans on the cached state and appends. What was refused or repeated there is planned again on the state when the command
  * arrived, so that those that wait share a read; if the stream has changed meanwhile, on its newest state.
  */
-const decideAndAppend = async (
-  dependencies: LedgerDependencies,
-  command: Command,
-  arrivedAt: number,
-): Promise<Executed> => {
+const decideAndAppend = async (dependencies: LedgerDependencies, command: Command, arrivedAt: number) => {
   for (let since = -Infinity; ;) {
     const isCached = since === -Infinity;
     try {

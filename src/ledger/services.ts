@@ -2,14 +2,7 @@ import { beforeDeadline, isoNow, monotonicMs, threadMs } from '../async/clock';
 import { singleFlight } from '../async/concurrency';
 import { keyRefused } from '../domain/authority';
 import { isAboutServices, type Actor, type ServiceEvent } from '../domain/events';
-import {
-  evolveServices,
-  noServices,
-  serviceWithKey,
-  type DecideServices,
-  type ServiceIdentity,
-  type Services,
-} from '../domain/services';
+import * as domain from '../domain/services';
 import { encode, operatorEventOf } from '../event-log/codec';
 import { logFault, type LoggedEvent } from '../event-log/event-log';
 import { gapBefore, type LedgerLog } from '../event-log/streams';
@@ -19,14 +12,15 @@ import type { PresentedKey } from './api-key';
 
 type PresentedServiceKey = Pick<PresentedKey, 'digest' | 'at' | 'deadline'>;
 
+/** The services of the operator, folded from the stream `operator`. */
 export interface KnownServices {
   /** All of them as of this call. `services_unreadable` if an event about them cannot be read. */
-  all(deadline: number): Promise<Services>;
+  all(deadline: number): Promise<domain.Services>;
   /** As it was at most 500 ms ago, or `key_refused` as of this call. Reads go on while the log does not answer. */
-  identify(key: PresentedServiceKey, isRead: boolean): Promise<ServiceIdentity>;
+  identify(key: PresentedServiceKey, isRead: boolean): Promise<domain.ServiceIdentity>;
   /** The same for the limits: undefined instead of a refusal or a fault, and never a look for this key alone. */
-  find(key: PresentedServiceKey): Promise<ServiceIdentity | undefined>;
-  execute(decide: DecideServices, actor: Actor): Promise<void>;
+  find(key: PresentedServiceKey): Promise<domain.ServiceIdentity | undefined>;
+  execute(decide: domain.DecideServices, actor: Actor): Promise<void>;
 }
 
 const unreadable = (reason: string) =>
@@ -38,7 +32,7 @@ const late = () => logFault('log_unavailable', 'The services of the operator are
 const WAIT_MS = TIMES.noAnswerMs / 2;
 
 interface ServiceFold {
-  readonly now: Services;
+  readonly now: domain.Services;
   revision: number;
   /** It has everything that was in the stream at this time. */
   at: number;
@@ -54,7 +48,7 @@ const take = (fold: ServiceFold, logged: LoggedEvent): void => {
     if (event === undefined) throw unreadable(`The event ${logged.id} of type ${logged.type} is not known.`);
     const { at = logged.recordedAt } = (logged.metadata ?? {}) as { readonly at?: string };
     try {
-      evolveServices(fold.now, { ...(event as ServiceEvent), at });
+      domain.evolveServices(fold.now, { ...(event as ServiceEvent), at });
     } catch (error) {
       throw unreadable(`The event ${logged.id} is impossible. ${messageOf(error)}`);
     }
@@ -87,11 +81,11 @@ const forReading = async (fold: ServiceFold, looking: Promise<void>, withoutLogM
 
 export const knownServices = (ledgerLog: LedgerLog, withoutLogMs: number): KnownServices => {
   const { log, streams } = ledgerLog;
-  const fold: ServiceFold = { now: noServices(), revision: -1, at: -Infinity };
+  const fold: ServiceFold = { now: domain.noServices(), revision: -1, at: -Infinity };
   /** All requests share a read. */
   const reads = singleFlight((at) => readToHead(fold, ledgerLog, at));
 
-  const current = async (since: number, deadline: number, isRead = false): Promise<Services> => {
+  const current = async (since: number, deadline: number, isRead = false): Promise<domain.Services> => {
     if (fold.at >= since) return fold.now;
     const looking = beforeDeadline(reads.since(since), deadline, late);
     await (isRead ? forReading(fold, looking, withoutLogMs) : looking);
@@ -103,15 +97,15 @@ export const knownServices = (ledgerLog: LedgerLog, withoutLogMs: number): Known
   return {
     all: (deadline) => current(threadMs(), deadline),
     identify: async ({ digest, at, deadline }, isRead) => {
-      const known = serviceWithKey(await recent(deadline, isRead), digest, at);
+      const known = domain.serviceWithKey(await recent(deadline, isRead), digest, at);
       if (typeof known !== 'string') return known;
-      const found = serviceWithKey(await current(threadMs(), deadline), digest, at);
+      const found = domain.serviceWithKey(await current(threadMs(), deadline), digest, at);
       if (typeof found === 'string') throw keyRefused(found);
       return found;
     },
     find: async ({ digest, at, deadline }) => {
       const now = await recent(deadline, true).catch(() => undefined);
-      const known = now && serviceWithKey(now, digest, at);
+      const known = now && domain.serviceWithKey(now, digest, at);
       return typeof known === 'string' ? undefined : known;
     },
     execute: async (decide, actor) => {

@@ -16,7 +16,10 @@ const networkOf = (short: string): string => {
   return `${all.filter(Boolean).slice(0, 4).join(':')}::/64`;
 };
 
-/** As it is counted and recorded, however it is spelt. Undefined: it is no IP address. */
+/**
+ * The address as it is counted and recorded, however it is spelt. An IPv4-mapped one is the IPv4 address; a zone names an
+ * interface of this machine. Undefined: it is no IP address.
+ */
 export const countedAddress = (address: string): string | undefined => {
   const bare = address.replace(/%.*$/, '');
   if (isIPv4(bare)) return bare;

@@ -19,7 +19,10 @@ const ALL = ['*'];
 const PORTAL = ['/portal', '/portal/*'];
 const TEN_SECONDS = { windowSeconds: 10, blockSeconds: 10 };
 
-/** Those of the specification, and one of our own for services. Other services serve the token paths. */
+/**
+ * The table "Rate limits" of the specification, and one of our own for services. The token paths are included although
+ * other services serve them.
+ */
 export const specifiedPolicies: readonly Policy[] = [
   { name: 'global', methods: ALL, paths: ALL, limit: 1_000, ...TEN_SECONDS },
   { name: 'portal', methods: ALL, paths: PORTAL, limit: 600, ...TEN_SECONDS, replaces: 'global' },
@@ -42,6 +45,7 @@ const MAX_REQUESTS = 1_000_000_000;
 const MAX_SECONDS = 3_600;
 const OVERRIDE = /^([a-z-]+)=(?:off|([1-9][0-9]{0,9})(?:\/([1-9][0-9]{0,3})\/([1-9][0-9]{0,3}))?)$/;
 
+/** Turns one specified policy off, or gives it other numbers. Undefined: the text is invalid. */
 const overridden = (policies: readonly Policy[], text: string): readonly Policy[] | undefined => {
   const [, name, limit, window, block] = OVERRIDE.exec(text) ?? [];
   const specified = specifiedPolicies.find((policy) => policy.name === name);
@@ -54,6 +58,7 @@ const overridden = (policies: readonly Policy[], text: string): readonly Policy[
   return policies.map((policy) => (policy === specified ? changed : policy));
 };
 
+/** Parses the setting into the policies in force. Undefined: it is invalid. */
 export const readPolicies = (text: string): readonly Policy[] | undefined => {
   if (text === 'off') return [];
   if (text === '') return specifiedPolicies;

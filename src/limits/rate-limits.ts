@@ -59,6 +59,7 @@ const countingAlone = (policy: Policy, onUse: () => void): RateLimiterMemory => 
 const ALONE = 'The shared rate counters do not respond: this instance counts requests on its own.';
 
 export interface RateLimitsOptions {
+  /** Undefined: this process counts on its own. */
   readonly shared: SharedLimiter | undefined;
   /** A request waits no longer than this for the shared counters. */
   readonly sharedWithinMs: number;
@@ -67,7 +68,10 @@ export interface RateLimitsOptions {
   readonly report: (what: string, error: Error) => void;
 }
 
-/** Percent-decoded byte by byte, which cannot fail: what is malformed stays as it is. */
+/**
+ * Percent-decoded, since whoever serves the path decodes it too. Byte by byte, which cannot fail: what is malformed
+ * stays as it is.
+ */
 const decoded = (path: string): string =>
   path.includes('%')
     ? path
@@ -89,6 +93,7 @@ const copyOf = (text: string): string => Buffer.from(text, 'latin1').toString('l
 /** Rounded up, so that a client that waits this long is not too early. */
 const secondsOf = ({ msBeforeNext }: RateLimiterRes): number => Math.max(1, Math.ceil(msBeforeNext / 1_000));
 
+/** The library rejects with the same kind of result if the limit is exceeded. */
 const consume = (limiter: RateLimiterAbstract, address: string): Promise<[RateLimiterRes, boolean]> =>
   limiter.consume(copyOf(address)).then(
     (result) => [result, false],
@@ -138,12 +143,7 @@ export const rateLimits = (
   return {
     policies,
     /** A request that one policy refuses is not counted by the next: requests during a block must not start another. */
-    count: async (
-      method: string,
-      path: string,
-      address: string,
-      isOfService = async () => false,
-    ): Promise<Counted> => {
+    count: async (method: string, path: string, address: string, isOfService = async () => false) => {
       const covering = rules.filter(({ policy }) => appliesTo(policy, method, path));
       const counting = await countingOf(covering, isOfService);
       if (counting.length === 0) return {};

@@ -7,6 +7,7 @@ import { TIMES } from '../times';
 
 export interface MongoConnection {
   readonly db: Db;
+  /** The servers and the database, without credentials. */
   readonly place: string;
   /** Turns errors of the driver into faults of the port, and passes on everything else. */
   run<T>(work: Promise<T>): Promise<T>;
@@ -98,6 +99,7 @@ const rawOf = (error: unknown): Raw => (typeof error === 'object' && error !== n
 /** Without the credentials that the driver may quote from the URL. */
 const safeMessageOf = (error: unknown): string => messageOf(error).replaceAll(/\/\/[^/\s]*@/g, '//…@');
 
+/** Undefined: retrying may help. What the driver's monitor found is the `cause` of the error that a caller gets. */
 const finalFault = (error: unknown, place: string): Fault | undefined => {
   const { code, name, cause, syscall } = rawOf(error);
   if (code === AUTHENTICATION_FAILED || code === UNAUTHORIZED)
@@ -114,7 +116,10 @@ const finalFault = (error: unknown, place: string): Fault | undefined => {
   return cause === undefined ? undefined : finalFault(cause, place);
 };
 
-/** By name, or a plain system error if a connection is reset while a command is being written. */
+/**
+ * Errors of the driver and of its BSON library are recognizable by name. A connection reset while a command is being
+ * written surfaces as a plain system error.
+ */
 const unavailable = (error: unknown, place: string): Error => {
   const { name, syscall } = rawOf(error);
   if (!/^(Mongo|BSON)/.test(String(name)) && typeof syscall !== 'string') return error as Error;

@@ -85,7 +85,10 @@ const changeSession = async (ctx: ApiContext, cookie: SessionCookie, dependencie
   return cookie.set(ctx, key);
 };
 
-/** Its files, its session, its API for its own scripts, and links that download. The cookie counts nowhere else. */
+/**
+ * The console at `/portal`: its files, its session, the API below `/portal/api` for its own scripts, and links that
+ * download. The cookie counts nowhere else.
+ */
 export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
   const { secret, files, settings } = dependencies;
   const cookie = sessionCookie(secret, settings);

@@ -9,7 +9,10 @@ const TAG_BYTES = 16;
 /** Names the sessions of a key. It is not the key's own digest, which is what the ledger knows it by. */
 export const identityOf = (key: string): string => hash('sha256', `portal session ${key}`, 'base64url');
 
-/** An API key and when it ends, encrypted into a cookie. Nothing is stored here, and scripts never see the key. */
+/**
+ * A session is an API key and the time at which it ends, encrypted into a cookie for ourselves: nobody else can read, alter
+ * or make one. Nothing is stored here, and scripts never see the key.
+ */
 export const sessions = (secret: string, now: () => number = Date.now) => {
   const sealingKey = Buffer.from(hkdfSync('sha256', secret, '', 'tenant-ledger portal session', KEY_BYTES));
   const decrypted = (sealed: Buffer): string => {

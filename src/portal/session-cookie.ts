@@ -14,7 +14,10 @@ export const portalRefused = (reason: string): Fault => fault('portal_refused', 
 const LOOPBACK_PEER = /^(?:::ffff:)?127\.|^::1$/;
 const LOOPBACK_HOST = /^(?:localhost|[a-z0-9-]+\.localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?$/i;
 
-/** Over TLS only, except where nothing leaves the machine: both ends and the name are loopback. */
+/**
+ * A key must not cross a network unencrypted. Behind TLS the cookie is sent over TLS only. Without, it is allowed where
+ * nothing leaves the machine: both ends are loopback, and so is the name, which another site could have pointed here.
+ */
 const cookieFor = (ctx: ApiContext, { publicUrl, trustedProxies }: ApiSettings) => {
   if (publicUrl.startsWith('https://')) return COOKIES.tls;
   const isLocal =
@@ -25,6 +28,7 @@ const cookieFor = (ctx: ApiContext, { publicUrl, trustedProxies }: ApiSettings) 
   );
 };
 
+/** The cookie that holds a session. */
 export const sessionCookie = (secret: string, settings: ApiSettings) => {
   const { cookieOf, keyIn } = sessions(secret);
   const send = (ctx: ApiContext, value: string, more = ''): void => {

@@ -45,7 +45,9 @@ const switchToWal = (db: Database): void => {
     }
 };
 
-/** FULL: a commit is on disk when it returns. NORMAL: a crash may lose the last ones, and the file stays consistent. */
+/**
+ * FULL: a commit is on disk when it returns. NORMAL: the file stays consistent, but a crash may lose the last commits.
+ */
 export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Database => {
   const db = new DatabaseSync(path, { timeout: TIMES.noAnswerMs });
   try {
@@ -155,7 +157,10 @@ export const fileIdOf = (path: string): string | undefined => {
   return found === undefined ? undefined : `${found.dev} ${found.ino}`;
 };
 
-/** For a file that was just opened: what is written to one that was replaced or removed is lost once it is closed. */
+/**
+ * For a file that was just opened: whether the path still names it. A file that was replaced or removed can still be
+ * written to, but is lost once it is closed.
+ */
 export const stillThere = (path: string): (() => boolean) => {
   const opened = fileIdOf(path);
   return () => fileIdOf(path) === opened;

@@ -25,6 +25,8 @@ import { command, commandProcess, spawnProgram } from '../support/service';
 
 const BACKUPS = Number(process.env['BACKUPS'] ?? 3);
 const WRITERS = 64;
+/** On a busy machine a backup takes long, and the log must not outgrow it. */
+const BETWEEN_APPENDS_MS = 20;
 const APPEND_MS = isCampaign ? 600_000 : 30_000;
 
 const streams = streamNames();
@@ -62,6 +64,19 @@ const checksumOf = (rows: readonly Row[]): string => {
   for (const row of rows) hash.update(`${JSON.stringify(NAMES.map((name) => row[name]))}\n`);
   return hash.digest('hex');
 };
+
+/** The number of rows and their checksum, without having all of them in memory. */
+const sealIn = (folder: string, upTo = Number.MAX_SAFE_INTEGER): readonly [number, string] =>
+  inFile(folder, (db) => {
+    const hash = createHash('sha256');
+    let count = 0;
+    const rows = db.prepare('SELECT * FROM events WHERE position <= ? ORDER BY position').iterate(upTo);
+    for (const row of rows as Iterable<Row>) {
+      hash.update(`${JSON.stringify(NAMES.map((name) => row[name]))}\n`);
+      count += 1;
+    }
+    return [count, hash.digest('hex')];
+  });
 
 const restored = (backup: string): string => {
   const target = freshFolder();
@@ -113,6 +128,7 @@ const writerTo = (log: EventLog) => {
         metadata: { version: 1 },
       }));
       ({ revision } = await log.append(stream, events, revision < 0 ? 'no_stream' : revision, APPEND_MS));
+      await pause(BETWEEN_APPENDS_MS);
     }
   };
 };
@@ -136,10 +152,9 @@ describe('a backup', () => {
       const { events, last_position, checksum } = JSON.parse(made.stdout) as Record<string, string>;
       expect(Number(last_position)).toBeGreaterThan(before);
       expect((await log.head())?.position).not.toBe(last_position);
-      const rows = rowsIn(restored(backup));
-      expect(rows).toEqual(rowsIn(source, Number(last_position)));
-      expect([rows.length, checksumOf(rows)]).toEqual([events, checksum]);
-      expect(rows.length % 2).toBe(0); // both events of an append, or none
+      expect(sealIn(restored(backup))).toEqual([events, checksum]);
+      expect(sealIn(source, Number(last_position))).toEqual([events, checksum]);
+      expect(Number(events) % 2).toBe(0); // both events of an append, or none
       saysDone(run + 1);
     }
     await log.close();

@@ -227,6 +227,16 @@ describe('ingest', () => {
     expect(await take([aFact(tenant)], { show: never, isParked: true })).toMatchObject({ accepted: 1 });
   });
 
+  it('goes on while the read models are away, and asks again for what they did not show', async () => {
+    let failures = 3;
+    const show: Show = async (...asked) => {
+      if (failures-- > 0) throw new Error('They are away.');
+      return here.app.show(...asked);
+    };
+    expect(await take(manyFacts([tenant], 600, seed), { show })).toMatchObject({ accepted: 600 });
+    expect(failures).toBeLessThan(0);
+  });
+
   it('counts facts that already exist separately, and does not append them again', async () => {
     const other = await here.newTenant();
     const facts = manyFacts([tenant], 20, seed);

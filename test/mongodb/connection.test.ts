@@ -15,10 +15,7 @@ const HELLO = {
   cursor: { id: 0n, ns: 'ledger.$cmd.listCollections', firstBatch: [] },
 };
 
-const serverThat = async (
-  answer: (command: Command) => Command | undefined,
-  port = 0,
-): Promise<{ server: Server; port: number }> => {
+const serverThat = async (answer: (command: Command) => Command | undefined, port = 0) => {
   const server = createServer((socket) => {
     const messagesIn = messageReader();
     socket.on('error', () => undefined);

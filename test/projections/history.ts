@@ -61,10 +61,7 @@ afterAll(async () => {
 });
 
 /** In pieces of these sizes, repeatedly. */
-const piecesOf = function* (
-  events: readonly LoggedEvent[],
-  sizes: readonly number[],
-): Generator<readonly LoggedEvent[]> {
+const piecesOf = function* (events: readonly LoggedEvent[], sizes: readonly number[]) {
   for (let from = 0, turn = 0; from < events.length; turn += 1) {
     const size = sizes[turn % sizes.length] ?? events.length;
     yield events.slice(from, from + size);

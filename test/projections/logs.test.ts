@@ -78,11 +78,7 @@ const naiveRows = ({ events, setAside }: Happened, tenantId: string): readonly N
 };
 
 /** How many of the rows up to this one have the same values in these fields. Undefined: it has none there. */
-const numberAmong = (
-  rows: readonly NaiveRow[],
-  at: number,
-  ...fields: readonly (keyof NaiveRow)[]
-): number | undefined => {
+const numberAmong = (rows: readonly NaiveRow[], at: number, ...fields: readonly (keyof NaiveRow)[]) => {
   if (fields.some((field) => rows[at]![field] === undefined)) return undefined;
   return rows.slice(0, at + 1).filter((row) => fields.every((field) => row[field] === rows[at]![field]))
     .length;

@@ -185,12 +185,7 @@ describe('the usage after any history', () => {
 });
 
 describe('the usage', () => {
-  const fact = (
-    type: string,
-    entityId: string,
-    occurredAt?: string,
-    more: Partial<HistoryEvent> = {},
-  ): HistoryEvent => ({
+  const fact = (type: string, entityId: string, occurredAt?: string, more: Partial<HistoryEvent> = {}) => ({
     tenantId: TENANT,
     type,
     data: { entityId, ...(occurredAt === undefined ? {} : { occurredAt }) },

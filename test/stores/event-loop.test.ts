@@ -247,10 +247,7 @@ describe('the thread that serves HTTP', () => {
       return sent;
     };
 
-  const largeTenant = async (
-    grow: typeof addKeys,
-    count: number,
-  ): Promise<{ tenantId: string; key: string }> => {
+  const largeTenant = async (grow: typeof addKeys, count: number) => {
     const { tenantId, id: applicationId, key } = await by.newTenant();
     await grow(by.log, { tenantId, applicationId }, count, by.streams);
     return { tenantId, key };

@@ -144,11 +144,7 @@ describe('a subscription to the event store', () => {
     return { ...one, tail, stream, subscription: subscription! };
   };
 
-  const expectAll = async (
-    log: EventLog,
-    tail: ReturnType<typeof followed>,
-    count: number,
-  ): Promise<void> => {
+  const expectAll = async (log: EventLog, tail: ReturnType<typeof followed>, count: number) => {
     await until(() => tail.seen.length >= count, 20_000);
     expect(idsOf(tail.seen)).toEqual(idsOf(await eventsOf(log.readAll())));
     expect(tail.seen).toHaveLength(count);

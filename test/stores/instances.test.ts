@@ -35,11 +35,7 @@ const nameAt = async (service: Service, { key }: Customer): Promise<string | und
   ((await ask(self(service), { key })).json as { name?: string }).name;
 
 /** Like a load balancer: tries the next instance when a connection is refused or closed without a response. */
-const balanced = async (
-  { running }: Instances,
-  asking: AskOptions,
-  retried: readonly number[] = [],
-): Promise<ApiResponse> => {
+const balanced = async ({ running }: Instances, asking: AskOptions, retried: readonly number[] = []) => {
   for (let tries = 0; tries < 60; tries += 1) {
     const service = running[(turn += 1) % running.length]!;
     const answer = await ask(self(service), asking).catch(() => undefined);
@@ -58,11 +54,7 @@ const projectingOne = async (instances: Instances): Promise<number> => {
   return instances.projecting();
 };
 
-const shownAfterMs = async (
-  services: readonly Service[],
-  customer: Customer,
-  name: string,
-): Promise<number> => {
+const shownAfterMs = async (services: readonly Service[], customer: Customer, name: string) => {
   const startedAt = performance.now();
   expect((await put(services[0]!, customer, name)).status).toBe(200);
   for (const service of services)

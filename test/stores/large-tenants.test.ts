@@ -21,10 +21,7 @@ afterEach(closeLedgers);
 const NOW = new Date().toISOString();
 
 /** Revokes all keys but the first. */
-const revokeMany = async (
-  { log }: OpenLedger,
-  { tenantId, applicationId, keyId }: Customer,
-): Promise<void> => {
+const revokeMany = async ({ log }: OpenLedger, { tenantId, applicationId, keyId }: Customer) => {
   const stream = streams.tenant(tenantId);
   const added = (await eventsOf(log.readStream(stream))).filter(({ type }) => type === 'KeyAdded');
   const ids = added.map(({ data }) => (data as { keyId: string }).keyId).filter((id) => id !== keyId);

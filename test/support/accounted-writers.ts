@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
 import { closeAfterwards } from './closing';
 import { eventsOf } from './events';
-import { received, type ApiResponse } from './http';
+import { received } from './http';
 import type { Customer, Instances } from './instances';
 import { until } from './waiting';
 
@@ -19,11 +19,7 @@ const PATIENCE_MS = 3_000;
 /** What is tried again: the instance is starting, or the same write is still under way on another one. */
 const REPEATED: ReadonlySet<number> = new Set([409, 503]);
 
-export const rowsOf = async (
-  { running }: Pick<Instances, 'running'>,
-  key: string,
-  filter: string,
-): Promise<number> => {
+export const rowsOf = async ({ running }: Pick<Instances, 'running'>, key: string, filter: string) => {
   const response = await received(`${running[0]!.url}/logs?size=1${filter}`, {
     headers: { 'SVC-API-KEY': key },
   });
@@ -36,12 +32,7 @@ const changesOf = async ({ app: { log, streams } }: Instances, tenantId: string)
 };
 
 /** On one instance, or the next ones while that does not answer, until it is acknowledged. */
-const written = async (
-  { running }: Instances,
-  key: string,
-  at: number,
-  name: string,
-): Promise<ApiResponse & { readonly by: number }> => {
+const written = async ({ running }: Instances, key: string, at: number, name: string) => {
   const headers = {
     'SVC-API-KEY': key,
     'SVC-IDEMPOTENCY-KEY': randomUUID(),

@@ -9,11 +9,7 @@ import { anEvent, eventsOf } from './events';
  * as a program (FOLDER STREAM COUNT) it sends `ready` when the log is open, starts when it gets a message, and sends
  * the ids of its events at the end.
  */
-export const appendRacing = async (
-  log: EventLog,
-  stream: string,
-  count: number,
-): Promise<readonly string[]> => {
+export const appendRacing = async (log: EventLog, stream: string, count: number) => {
   const ids: string[] = [];
   let revision = (await eventsOf(log.readStream(stream))).length - 1;
   while (ids.length < count) {

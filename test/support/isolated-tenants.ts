@@ -29,11 +29,7 @@ const event = (type: string, data: NewEvent['data']): NewEvent => ({
   metadata: {},
 });
 
-const applicationOf = (
-  tenantId: string,
-  type: ApplicationType,
-  held: readonly string[],
-): { readonly caller: IsolatedCaller; readonly events: readonly NewEvent[] } => {
+const applicationOf = (tenantId: string, type: ApplicationType, held: readonly string[]) => {
   const applicationId = randomUUID();
   const made = { valid: newKey(tenantId), revoked: newKey(tenantId), expired: newKey(tenantId) };
   const added = Object.entries(made).map(([state, { input }]) =>

@@ -108,11 +108,7 @@ export const makeCustomer = async (
   return customer;
 };
 
-export const appendMany = async (
-  log: EventLog,
-  stream: string,
-  events: readonly NewEvent[],
-): Promise<void> => {
+export const appendMany = async (log: EventLog, stream: string, events: readonly NewEvent[]) => {
   let revision = (await eventsOf(log.readStream(stream))).length - 1;
   for (let from = 0; from < events.length; from += 1_000)
     ({ revision } = await log.append(stream, events.slice(from, from + 1_000), revision, TIMEOUT_MS));

@@ -33,10 +33,7 @@ export const readModelsOn = (
   options: MongoReadModelsOptions,
 ): Promise<ReadModels> => mongodbReadModels(connection, options);
 
-export const openMongodb = async (
-  place: string | undefined,
-  options: MongoReadModelsOptions,
-): Promise<ReadModels> => {
+export const openMongodb = async (place: string | undefined, options: MongoReadModelsOptions) => {
   const connection = await connectMongodb(mongodbUrl(place));
   const readModels = await readModelsOn(connection, options);
   const close = async (): Promise<void> => {

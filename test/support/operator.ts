@@ -44,11 +44,7 @@ export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> 
   }
 };
 
-export const fewAtOnce = async <T, R>(
-  items: readonly T[],
-  work: (item: T) => Promise<R>,
-  lanes: number,
-): Promise<readonly R[]> => {
+export const fewAtOnce = async <T, R>(items: readonly T[], work: (item: T) => Promise<R>, lanes: number) => {
   const results: R[] = [];
   const queue = [...items.entries()];
   const worker = async (): Promise<void> => {

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { openApp, type App } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
-import type { EventLog } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
-import { streamNames, type Streams } from '../../src/event-log/streams';
+import { streamNames } from '../../src/event-log/streams';
 import { mongodbUrl } from './mongodb/databases';
 
 /**
@@ -34,9 +33,7 @@ export const EMBEDDED = { EVENTSTORE_URL: '', STREAM_PREFIX: '', MONGODB_URL: ''
 export const openAppIn = (folder: string, stores = storesOf(folder)): Promise<App> =>
   openApp(readConfiguration({ DATA_DIR: folder, ...stores }), () => undefined);
 
-export const openLogIn = async (
-  folder: string,
-): Promise<{ readonly log: EventLog; readonly streams: Streams }> => {
+export const openLogIn = async (folder: string) => {
   const { EVENTSTORE_URL, STREAM_PREFIX } = storesOf(folder);
   const streams = streamNames(STREAM_PREFIX);
   if (EVENTSTORE_URL === undefined) return { log: await sqliteEventLog(folder, streams), streams };

@@ -62,10 +62,7 @@ export const isOfNode = ({ text, headers }: ApiResponse): boolean =>
   text === '' && !headers.has('x-content-type-options');
 
 /** Sends raw bytes, waits until the server closes the connection, and returns its responses. */
-export const sendRaw = async (
-  url: string,
-  ...parts: readonly (string | Buffer)[]
-): Promise<ApiResponse[]> => {
+export const sendRaw = async (url: string, ...parts: readonly (string | Buffer)[]) => {
   const { socket, received, closed } = converse(url);
   for (const part of parts) socket.write(part);
   await closed;

@@ -31,11 +31,7 @@ const openReporter = async (folder: string) => {
  * Appends facts to the log of a folder with any clock, bypassing whatever else uses it, like another service that
  * appends to the log directly. Returns their ids.
  */
-export const reportFacts = async (
-  folder: string,
-  tenantId: string,
-  facts: readonly Fact[],
-): Promise<readonly string[]> => {
+export const reportFacts = async (folder: string, tenantId: string, facts: readonly Fact[]) => {
   const reporter = opened.get(folder) ?? openReporter(folder);
   opened.set(folder, reporter);
   const events = facts.map(({ type, data, id = randomUUID(), metadata = {}, recordedAt }) => ({

@@ -44,11 +44,7 @@ export const spawnProgram = (
     spawn(process.execPath, [main, ...args], { env: environmentOf(env), stdio: ['pipe', stdout, 'pipe'] }),
   );
 
-export const commandProcess = async (
-  args: readonly string[],
-  env: Environment,
-  main = MAIN,
-): Promise<Finished> => {
+export const commandProcess = async (args: readonly string[], env: Environment, main = MAIN) => {
   const child = spawnProgram(args, env, main);
   let stdout = '';
   let stderr = '';

@@ -16,7 +16,10 @@ export interface AppendRequest {
   readonly expected: Expected;
 }
 
-/** Without a deadline, which the protocol expresses as wall-clock time. Whoever times out repeats the append. */
+/**
+ * Without a deadline: the protocol expresses it as wall-clock time, and clocks differ. A caller that times out repeats
+ * the append to learn its outcome.
+ */
 const optionsOf = ({ stream, expected }: AppendRequest): BatchAppendReq.Options => {
   const name = new StreamIdentifier().setStreamName(Uint8Array.from(Buffer.from(stream)));
   const options = new BatchAppendReq.Options().setStreamIdentifier(name);
@@ -40,12 +43,7 @@ const requestOf = (id: string, request: AppendRequest): BatchAppendReq =>
     .setProposedMessagesList(request.events.map(messageOf))
     .setIsFinal(true);
 
-const appendOnce = async (
-  connection: Connection,
-  request: AppendRequest,
-  end: number,
-  late: () => Fault,
-): Promise<Appended> => {
+const appendOnce = async (connection: Connection, request: AppendRequest, end: number, late: () => Fault) => {
   const { client, appends } = connection.current();
   const id = randomUUID();
   try {

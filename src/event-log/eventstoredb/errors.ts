@@ -56,6 +56,7 @@ export const historyMissing = (stream: string, how: string): Fault =>
 
 export const TOMBSTONED = 'was permanently deleted (tombstoned)';
 
+/** The fault for a failed append: a definite one, or `no_answer`. */
 export const appendFault = (stream: string, error: unknown): Fault => {
   const { type, actualVersion, maxAppendSize } = rawOf(error);
   switch (type) {

@@ -26,6 +26,7 @@ import { wholeLog, type WholeLog } from './whole-log';
 interface EventStoreOptions extends WaitingForStore {
   /** Thrown if there is no log, instead of creating one. */
   readonly missingFault?: Fault | undefined;
+  /** The log is the target of a copy, which must be unfinished. */
   readonly isCopy?: boolean;
   readonly doubtMs?: number;
 }
@@ -54,7 +55,10 @@ const readUpToHead = async function* (
   }
 };
 
-/** Read before the event, so that a log that was rolled back cannot grow past the event in between. */
+/**
+ * Uses the end of the whole server, since our last event may have been scavenged. Reads it before the event, so that a
+ * log that was rolled back cannot grow past the event in between.
+ */
 const continuityIn = async (log: WholeLog, known: Head | undefined): Promise<Continuity> => {
   if (known === undefined) return 'whole';
   const end = await log.end();
@@ -97,6 +101,7 @@ const appendThrough =
     return appended;
   };
 
+/** The event log on EventStoreDB or KurrentDB: our streams on a server that other programs may share. */
 export const eventStoreDbEventLog = async (
   url: string,
   streams: Streams,

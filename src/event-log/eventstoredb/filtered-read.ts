@@ -1,4 +1,4 @@
-import type { AllStreamResolvedEvent, EventStoreDBClient, StreamingRead } from '@eventstore/db-client';
+import type { AllStreamResolvedEvent, EventStoreDBClient } from '@eventstore/db-client';
 import { ReadStream } from '@eventstore/db-client/dist/streams/utils/ReadStream';
 import { convertGrpcEvent } from '@eventstore/db-client/dist/utils/convertGrpcEvent';
 import { Empty } from '@eventstore/db-client/generated/shared_pb';
@@ -7,11 +7,15 @@ import { ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import type { Position } from '../event-log';
 import { internalsOf } from './append-stream';
 
-/** Backwards through a filter, which the package does not support: other events are skipped thirty times faster. */
+/**
+ * Reads $all backwards through a filter, which the protocol supports but the package does not. The server skips other
+ * programs' events about thirty times faster than it would send them.
+ */
 interface FilteredRead {
   readonly before: Position;
   readonly maxCount: number;
   readonly prefixes: readonly string[];
+  /** How many events the server scans at a time. */
   readonly window: number;
 }
 
@@ -35,10 +39,7 @@ const requestOf = (read: FilteredRead): ReadReq => {
   return new ReadReq().setOptions(options);
 };
 
-export const filteredRead = (
-  client: EventStoreDBClient,
-  read: FilteredRead,
-): StreamingRead<AllStreamResolvedEvent> => {
+export const filteredRead = (client: EventStoreDBClient, read: FilteredRead) => {
   const internals = internalsOf(client);
   const request = requestOf(read);
   const open = internals.GRPCStreamCreator(StreamsClient, 'readAll', (grpc) =>

@@ -20,6 +20,7 @@ interface Following {
   readonly continuity: (known?: Head) => Promise<Continuity>;
   /** How long the log may look rolled back. */
   readonly doubtMs: number | undefined;
+  /** Aborted when the log is closed. */
   readonly closing: AbortSignal;
   readonly onError: (what: string, error: unknown) => void;
 }

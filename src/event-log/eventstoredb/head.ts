@@ -9,11 +9,15 @@ import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
 import { fromLeader, resuming } from './stream-reader';
 
+/** Finds our newest event in a log that other programs write to as well. */
 export interface NewestEvent {
   head(): Promise<Head | undefined>;
+  /** Sets the position before which there are none of our events. */
   begins(at: Position): void;
   start(): Position;
+  /** Called when an append of this process succeeded. */
   grew(head: Head): void;
+  /** The position of the server's last event, whoever wrote it. */
   end(): Promise<Position>;
 }
 
@@ -71,6 +75,7 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
   const isOurs = ({ stream }: LoggedEvent): boolean => streams.holds(stream);
   const filtered = filteredByPrefix(streams);
 
+  /** The last known head, and how far the log has been searched for it. */
   let known: Head | undefined;
   let searched: Position = '';
   let start: Position = '';

@@ -14,13 +14,17 @@ import {
 } from '../event-log';
 import type { StreamReader } from './stream-reader';
 
-/** The log's own stream: first the identity, last the format, which in the target of a completed copy is a second event. */
+/**
+ * The log's own stream. The first event has the identity, and the last one the format: there are two in the target of a
+ * completed copy, else one. The first process to start writes it, once.
+ */
 const TYPE = 'LogMade';
 const COMPLETED = 'LogCopied';
 
 interface OwnStream {
   readonly identity: string;
   readonly format: number;
+  /** Everything else in this log comes after this position. */
   readonly position: Position;
 }
 
@@ -55,7 +59,9 @@ const readOwn = async (reader: StreamReader, stream: string): Promise<OwnStream 
 };
 
 interface NewLog {
+  /** Thrown instead of creating the log. */
   readonly missingFault?: Fault | undefined;
+  /** The log is the target of a copy. */
   readonly isCopy?: boolean | undefined;
 }
 

@@ -1,6 +1,7 @@
 import type { RecordedEvent } from '@eventstore/db-client';
 import { isJsonObject, isRecordedTime, type LoggedEvent, type NewEvent, type Position } from '../event-log';
 
+/** The digits of a 64-bit number. Positions are padded, so that they sort as text. */
 const DIGITS = 20;
 
 export const positionOf = (commit: bigint): Position => String(commit).padStart(DIGITS, '0');
@@ -14,6 +15,7 @@ export const commitPosition = (position: Position): { readonly commit: bigint; r
 /** The metadata member of a copied event with the time at which the original log recorded it. */
 const RECORDED_AT = 'recordedAt';
 
+/** As sent to the server. */
 export interface Serialised {
   readonly id: string;
   readonly type: string;

@@ -15,8 +15,12 @@ export const READ_AHEAD = { highWaterMark: 128 };
 
 /** A read or subscription of the package. It may end, fail or fall silent, and must be stopped when no longer needed. */
 export interface Source {
-  /** Never empty; undefined at the end; `silent` without a sign of life for that long. Rejects if the source failed. */
+  /**
+   * The next batch, never empty; undefined at the end; `silent` if there was no sign of life for that long. Rejects if
+   * the source failed.
+   */
   next(silentMs: number): Promise<Batch | 'silent' | undefined>;
+  /** Reports another sign of life. */
   alive(): void;
   /** Ends it locally, with or without an error. */
   stop(error?: Error): void;
@@ -39,7 +43,10 @@ const takeFrom = (reading: Readable): Batch => {
   return batch;
 };
 
-/** Discards what still arrives, which would keep the process alive. Does not wait: that may hang on an unreachable server. */
+/**
+ * Cancels the call and discards what still arrives: left unread, it would keep the call and thus the process alive. Does
+ * not wait for the cancellation, which may hang on an unreachable server.
+ */
 const cancel = (given: Reading, reading: Readable): void => {
   const cancelled = 'unsubscribe' in given ? given.unsubscribe() : given.cancel();
   cancelled.catch(() => undefined);
@@ -94,6 +101,7 @@ export const sourceOf = (given: Reading): Source => {
   };
 };
 
+/** All batches of a source. Silence is a failure. Stops the source however the loop ends. */
 export const batchesOf = async function* (source: Source, silentMs: number): AsyncGenerator<Batch> {
   try {
     for (;;) {

@@ -20,7 +20,10 @@ export const fromLeader = { requiresLeader: true } as const;
 /** After a dropped connection or a new leader, the package reconnects but does not repeat the call. */
 const MAX_ATTEMPTS = 3;
 
-/** Resumes a read after each failure for as long as there is progress. A missing stream counts as empty. */
+/**
+ * Resumes a read after each failure for as long as there is progress; `open` starts right after the last event delivered.
+ * A missing stream counts as empty, and `onMissing` is called.
+ */
 export const resuming = async function* (
   connection: Connection,
   open: (client: EventStoreDBClient, last: LoggedEvent | undefined) => AsyncIterable<Batch>,
@@ -51,7 +54,9 @@ export const resuming = async function* (
 };
 
 export interface StreamReader {
+  /** The events after a revision. */
   forwards(stream: string, after: number): AsyncIterable<Batch>;
+  /** The last revision at or before a position, or -1. */
   revisionAt(stream: string, position: Position): Promise<number>;
 }
 
@@ -89,7 +94,10 @@ export const streamReader = (connection: Connection): StreamReader => {
   };
 
   return {
-    /** A deleted stream reads like one that never existed, so its metadata is checked before it is taken for empty. */
+    /**
+     * A deleted stream reads like one that never existed, and an append to it would start a second history. So check its
+     * metadata before taking it for empty.
+     */
     forwards: async function* (stream, after) {
       let isMissing = false;
       let isEmpty = true;

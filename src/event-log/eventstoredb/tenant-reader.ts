@@ -29,7 +29,8 @@ const merged = async function* (heads: Heads): AsyncGenerator<LoggedEvent> {
 };
 
 const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGenerator<Batch> {
-  let [batch, bytes]: [LoggedEvent[], number] = [[], 0];
+  let batch: LoggedEvent[] = [];
+  let bytes: number = 0;
   for await (const event of events) {
     batch.push(event);
     bytes += event.bytes ?? 0;
@@ -41,7 +42,10 @@ const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGen
   if (batch.length > 0) yield batch;
 };
 
-/** By position. `last` is already in the log, so all the streams are complete up to there, in whatever order they are read. */
+/**
+ * Merges several streams by position, after one position and up to another. The latter is already in the log, so all the
+ * streams are complete up to there, in whatever order they are read.
+ */
 export const mergedUpTo = async function* (
   reader: StreamReader,
   streams: Readonly<Record<StreamKind, string>>,

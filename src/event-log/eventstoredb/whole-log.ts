@@ -16,6 +16,7 @@ const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
 export interface WholeLog extends NewestEvent {
   /** Events after a position, ours and possibly others. May end, fail or fall silent. */
   subscribe(after: Position): Source;
+  /** Our events after one position, up to another that is already in the log. */
   upTo(after: Position, last: Position): AsyncIterable<Batch>;
   /** The event at exactly this position, whoever wrote it. */
   at(position: Position): Promise<LoggedEvent | undefined>;

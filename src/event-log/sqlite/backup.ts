@@ -85,6 +85,7 @@ const mustReplace = (folder: string, log: Database): void => {
     );
 };
 
+/** Copies the log into a new file, stores the digest of the log in it, and verifies it. */
 const copyInto = (path: string, log: Database, onProgress: OnProgress): BackedUp => {
   log.prepare('VACUUM INTO ?').run(path);
   closing(new DatabaseSync(path), (copy) => {

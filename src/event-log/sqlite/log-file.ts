@@ -57,6 +57,7 @@ export const findLog = (path: string): 'found' | 'absent' => {
 const logMissing = (path: string): Fault =>
   incomplete(`the folder has read models, but ${path} is missing`, 'Restore it from a backup.');
 
+/** What a log stores about itself. */
 export const metaIn = (db: Database, name: 'identity' | 'prefix' | 'format' | 'backup'): string | undefined =>
   (db.prepare('SELECT value FROM meta WHERE name = ?').get(name) as { value: string } | undefined)?.value;
 

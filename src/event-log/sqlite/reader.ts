@@ -20,6 +20,7 @@ const PAGE_EVENTS = 64;
 
 interface Page {
   readonly batch: Batch;
+  /** A limit was reached, so there may be more. */
   readonly full: boolean;
 }
 
@@ -76,6 +77,7 @@ const takeBatch = (rows: Iterable<unknown>, maxEvents = BATCH_EVENTS): Page => {
   return { batch, full: false };
 };
 
+/** Turns errors of the driver into faults. */
 export const readOrFault = <T>(next: () => T): T => {
   try {
     return next();
@@ -113,6 +115,10 @@ const pages = async function* ({ token, closing }: Changes, next: () => Page, { 
   }
 };
 
+/**
+ * Finds the last revision of a stream at or before a row by binary search, since both grow together. A damaged log may
+ * lack revisions, which the reader of its events notices.
+ */
 const revisionFinder = (db: Database) => {
   const place = 'SELECT revision, position FROM events WHERE stream = ?';
   const fromRevision = db.prepare(`${place} AND revision >= ? ORDER BY revision LIMIT 1`);

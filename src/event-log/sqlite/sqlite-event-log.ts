@@ -1,15 +1,7 @@
 import { yieldToEventLoop } from '../../async/clock';
 import type { Outcome, Thread } from '../../async/thread';
 import { codeOf, fault, messageOf } from '../../fault';
-import {
-  checkpointAndClose,
-  inTransaction,
-  isBusy,
-  neverWait,
-  openForReading,
-  stillThere,
-  type Database,
-} from '../../sqlite/database';
+import * as sqlite from '../../sqlite/database';
 import { TIMES } from '../../times';
 import {
   appendUntilCertain,
@@ -22,19 +14,10 @@ import {
   type NewEvent,
 } from '../event-log';
 import type { Streams } from '../streams';
-import {
-  completeCopy,
-  ensureLog,
-  logPath,
-  metaIn,
-  notOpened,
-  mustBeOurLog,
-  openForAppending,
-  type Opening,
-  unavailable,
-} from './log-file';
+import * as logFile from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 
+/** An append as sent to the writing thread, already serialized. */
 export interface AppendRequest {
   readonly stream: string;
   readonly expected: Expected;
@@ -49,6 +32,7 @@ interface AppendedRow {
   readonly recordedAt?: number;
 }
 
+/** The file to append to, and the prefix of its streams. */
 export interface AppenderFile {
   readonly path: string;
   readonly prefix: string;
@@ -61,13 +45,14 @@ const replaced = (path: string) =>
   logFault('log_set_back', `The file ${path} was replaced or removed while it was open. Restart.`);
 
 interface Appender {
-  readonly db: Database;
+  readonly db: sqlite.Database;
   /** Appends or refuses each request as a whole, and commits all of them in one durable transaction. */
   appendGroup(requests: readonly AppendRequest[]): readonly Outcome[];
   close(): void;
 }
 
-const appendIn = (db: Database) => {
+/** Appends or refuses one request, in a transaction of the caller. */
+const appendIn = (db: sqlite.Database) => {
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const stored = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',
@@ -105,13 +90,13 @@ const appendIn = (db: Database) => {
 };
 
 export const openAppender = (path: string): Appender => {
-  const db = openForAppending(path);
-  const isStillThere = stillThere(path);
+  const db = logFile.openForAppending(path);
+  const isStillThere = sqlite.stillThere(path);
   const append = appendIn(db);
 
   const appendTogether = (requests: readonly AppendRequest[]): readonly Outcome[] => {
     const now = Date.now();
-    return inTransaction(db, () => requests.map((request) => append(request, now)));
+    return sqlite.inTransaction(db, () => requests.map((request) => append(request, now)));
   };
 
   /** A request that cannot be stored fails the transaction of its group. Then each gets a transaction of its own. */
@@ -119,7 +104,7 @@ export const openAppender = (path: string): Appender => {
     try {
       return appendTogether(requests);
     } catch (error) {
-      if (requests.length === 1 || isBusy(error) || codeOf(error) === 'commit_failed')
+      if (requests.length === 1 || sqlite.isBusy(error) || codeOf(error) === 'commit_failed')
         return requests.map(() => ({ error }));
       return requests.flatMap((request) => appendAll([request]));
     }
@@ -132,10 +117,11 @@ export const openAppender = (path: string): Appender => {
       // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
       return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },
-    close: () => checkpointAndClose(db),
+    close: () => sqlite.checkpointAndClose(db),
   };
 };
 
+/** Answers requests to append, those that come together as one group. */
 export interface AppendingBody {
   answer(requests: readonly AppenderRequest[]): readonly Outcome[];
   isRetried(error: unknown): boolean;
@@ -147,16 +133,16 @@ export interface AppendingBody {
  * of its own it tries a locked file again between other requests; elsewhere it waits for the lock.
  */
 export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): AppendingBody => {
-  mustBeOurLog(path, prefix);
+  logFile.mustBeOurLog(path, prefix);
   const appender = openAppender(path);
-  if (inOwnThread) neverWait(appender.db);
+  if (inOwnThread) sqlite.neverWait(appender.db);
   return {
     answer: (requests) => {
       const appends = requests.filter((request) => request.type === 'append');
       const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
       return requests.map(({ type }) => (type === 'open' ? { value: true } : (outcomes.shift() as Outcome)));
     },
-    isRetried: (error) => inOwnThread && isBusy(error),
+    isRetried: (error) => inOwnThread && sqlite.isBusy(error),
     close: appender.close,
   };
 };
@@ -173,7 +159,7 @@ const serialised = (event: NewEvent) => ({
 });
 
 interface SqliteOptions {
-  readonly opening?: Opening;
+  readonly opening?: logFile.Opening;
   /** What writes to the file. By default this thread does, with the first append. */
   readonly appender?: ((file: AppenderFile) => Thread) | undefined;
 }
@@ -197,6 +183,7 @@ const appendingHere = (file: AppenderFile): Thread => {
   };
 };
 
+/** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 const attempting =
   ({ call }: Thread, request: AppenderRequest) =>
   (withinMs: number): Promise<Appended> =>
@@ -205,11 +192,11 @@ const attempting =
       if (CONCLUSIVE.has(code)) throw error;
       // Repeating the append writes the events, or finds them.
       if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
-      throw unavailable('The append failed', error);
+      throw logFile.unavailable('The append failed', error);
     });
 
 /** Another number after each commit of another connection; undefined if the file cannot be read. */
-const changeTokenOf = (db: Database): (() => number | undefined) => {
+const changeTokenOf = (db: sqlite.Database): (() => number | undefined) => {
   const statement = db.prepare('PRAGMA data_version');
   statement.setReturnArrays(true);
   return () => {
@@ -221,11 +208,12 @@ const changeTokenOf = (db: Database): (() => number | undefined) => {
   };
 };
 
-const logQueries = (db: Database, path: string) => {
-  const isStillThere = stillThere(path);
+/** Everything but reading and appending events. */
+const logQueries = (db: sqlite.Database, path: string) => {
+  const isStillThere = sqlite.stillThere(path);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
   const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
-  const identity = (): string | undefined => metaIn(db, 'identity');
+  const identity = (): string | undefined => logFile.metaIn(db, 'identity');
   const head = (): Head | undefined => {
     const row = last.get() as { position: number; id: string } | undefined;
     return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
@@ -247,24 +235,25 @@ const logQueries = (db: Database, path: string) => {
   } satisfies Partial<EventLog>;
 };
 
+/** The event log in one SQLite file, `events.db`, in a folder that several processes may share. */
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
   { opening = 'create', appender: appenderOf = appendingHere }: SqliteOptions = {},
 ): Promise<EventLog> => {
-  const path = logPath(folder);
+  const path = logFile.logPath(folder);
   const { prefix } = streams;
   const appender = appenderOf({ path, prefix });
   try {
-    ensureLog(path, prefix, opening);
+    logFile.ensureLog(path, prefix, opening);
     if (opening !== 'read')
       await appender.call({ type: 'open' } satisfies AppenderRequest, TIMES.backgroundMs);
   } catch (error) {
     await appender.close();
-    throw notOpened(path, error);
+    throw logFile.notOpened(path, error);
   }
 
-  const db = openForReading(path);
+  const db = sqlite.openForReading(path);
   const changeToken = changeTokenOf(db);
   const closing = new AbortController();
   const read = eventReader(db, { token: changeToken, closing: closing.signal });
@@ -282,7 +271,7 @@ export const sqliteEventLog = async (
     readTenant: (tenantId, from = {}) =>
       read.merged({ tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) }, from),
     readAll: (from = {}) => read.all(from),
-    completeCopy: () => completeCopy(path),
+    completeCopy: () => logFile.completeCopy(path),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     close: async () => {
       closing.abort();

@@ -82,6 +82,7 @@ const publishedName = ({ description }: Schema): Schema => ({
   examples: ['Acme'],
 });
 
+/** Collects schemas with a title, which become named ones and are referenced. */
 const namedSchemas = () => {
   const named = new Map<string, Schema>();
 
@@ -115,6 +116,7 @@ export const openApiComponents = (names: HeaderNames) => {
     return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
   };
 
+  /** The response to every request that did not succeed. */
   const problem: Schema = {
     description: 'A problem (RFC 9457). `code` says which one; the page `/problems/{code}` says what to do.',
     headers: {

@@ -8,30 +8,17 @@ import { uuidFrom } from '../../domain/texts';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
-import { route, type RouteRequest } from '../route';
+import { route, type AnyRequest } from '../route';
 import { count, described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
-import {
-  applicationIdOf,
-  applicationSchema,
-  changeApplication,
-  changedApplication,
-  idParameter,
-  keyIfNew,
-  keyInputOf,
-  keyProperties,
-  keySchema,
-  keyView,
-  liveApplication,
-  type WireKey,
-} from './application-resource';
+import * as resource from './application-resource';
 
 /** Not `:id`, which some generators would mix up with the parameter `id` of the query. */
 const PATH = '/applications/:application_id/keys';
 
 const keyNotFound = () => fault('key_not_found', 'This Application has no key with this id.');
 
-const keyIdOf = ({ params }: RouteRequest<unknown>): string => {
+const keyIdOf = ({ params }: AnyRequest): string => {
   const id = uuidFrom(params['key_id']);
   if (id === undefined) throw keyNotFound();
   return id;
@@ -65,15 +52,18 @@ const listQuery = queryCheck({
 export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>>({
   method: 'get',
   path: PATH,
-  params: { application_id: idParameter },
+  params: { application_id: resource.idParameter },
   summary: 'List the keys of an Application',
   permission: 'application:read',
   query: listQuery,
-  response: { description: 'Those neither revoked nor expired, oldest first.', schema: listOf(keySchema) },
+  response: {
+    description: 'Those neither revoked nor expired, oldest first.',
+    schema: listOf(resource.keySchema),
+  },
   reads: true,
   handle: async (request, dependencies) => {
     const { id: ids, type: types } = request.query;
-    const { application, keys } = await liveApplication(request, dependencies);
+    const { application, keys } = await resource.liveApplication(request, dependencies);
     const isOfType = types?.includes(application.type) ?? true;
     return { body: isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : [] };
   },
@@ -82,13 +72,13 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
 export const getApplicationKey = route({
   method: 'get',
   path: `${PATH}/:key_id`,
-  params: { application_id: idParameter, key_id: keyIdParameter },
+  params: { application_id: resource.idParameter, key_id: keyIdParameter },
   summary: 'Get a key of an Application',
   permission: 'application:read',
-  response: { description: 'What is known of the key.', schema: keySchema },
+  response: { description: 'What is known of the key.', schema: resource.keySchema },
   reads: true,
   handle: async (request, dependencies) => {
-    const { keys } = await liveApplication(request, dependencies);
+    const { keys } = await resource.liveApplication(request, dependencies);
     const keyId = keyIdOf(request);
     const key = keys.find(({ id }) => id === keyId);
     if (key === undefined) throw keyNotFound();
@@ -100,7 +90,7 @@ export const getApplicationKey = route({
 export const listApplicationKeyUses = route({
   method: 'get',
   path: `${PATH}/:key_id/uses`,
-  params: { application_id: idParameter, key_id: keyIdParameter },
+  params: { application_id: resource.idParameter, key_id: keyIdParameter },
   summary: 'List what a key was used for',
   permission: 'application:read',
   response: {
@@ -111,7 +101,7 @@ export const listApplicationKeyUses = route({
   handle: async (request, { keyUses }) => {
     const { tenantId, at, read } = request;
     const keyId = keyIdOf(request);
-    const applicationId = applicationIdOf(request);
+    const applicationId = resource.applicationIdOf(request);
     const body = await read(async (reader) => {
       const key = await reader.get(tenantId, 'keys', keyId);
       if (key?.['application_id'] !== applicationId) return undefined;
@@ -125,49 +115,53 @@ export const listApplicationKeyUses = route({
 export const createApplicationKey = route({
   method: 'post',
   path: PATH,
-  params: { application_id: idParameter },
+  params: { application_id: resource.idParameter },
   summary: 'Add a key to an Application',
   permission: 'application:update',
-  body: bodyCheck<WireKey>(
-    { title: 'ApplicationKeyCreation', type: 'object', properties: keyProperties },
-    keySchema,
+  body: bodyCheck<resource.WireKey>(
+    { title: 'ApplicationKeyCreation', type: 'object', properties: resource.keyProperties },
+    resource.keySchema,
     { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
     { isOptional: true },
   ),
   response: {
     status: 201,
     description: 'The new key. The response to a repeated request has no `key`.',
-    schema: keySchema,
+    schema: resource.keySchema,
     showsKey: true,
   },
   handle: async (request, dependencies) => {
-    const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
-    const decide = addKey(applicationIdOf(request), input);
-    const executed = await changeApplication(request, dependencies, decide);
+    const { key, input } = newKey(request.tenantId, resource.keyInputOf(request.body));
+    const decide = addKey(resource.applicationIdOf(request), input);
+    const executed = await resource.changeApplication(request, dependencies, decide);
     const added = executed.events.at(-1) as Caused<'KeyAdded'>;
-    return { ...executed, body: keyView(keyAsAdded(added), { key: keyIfNew(key, added) }) };
+    return { ...executed, body: resource.keyView(keyAsAdded(added), { key: resource.keyIfNew(key, added) }) };
   },
 });
 
 export const deleteApplicationKey = route({
   method: 'delete',
   path: `${PATH}/:key_id`,
-  params: { application_id: idParameter, key_id: keyIdParameter },
+  params: { application_id: resource.idParameter, key_id: keyIdParameter },
   summary: 'Revoke a key of an Application',
   permission: 'application:update',
   response: { status: 204, description: 'The key is revoked.' },
   handle: (request, dependencies) =>
-    changeApplication(request, dependencies, revokeKey(keyIdOf(request), applicationIdOf(request))),
+    resource.changeApplication(
+      request,
+      dependencies,
+      revokeKey(keyIdOf(request), resource.applicationIdOf(request)),
+    ),
 });
 
-interface WireRegeneration extends WireKey {
+interface WireRegeneration extends resource.WireKey {
   readonly grace_seconds?: number | null;
 }
 
 export const regenerateApplicationKey = route({
   method: 'post',
   path: '/applications/:id/regenerate',
-  params: { id: idParameter },
+  params: { id: resource.idParameter },
   summary: 'Replace the keys of an Application by a new one',
   permission: 'application:update',
   body: bodyCheck<WireRegeneration>(
@@ -175,29 +169,29 @@ export const regenerateApplicationKey = route({
       title: 'KeyRegeneration',
       type: 'object',
       properties: {
-        ...keyProperties,
+        ...resource.keyProperties,
         grace_seconds: described(
           { type: ['integer', 'null'], minimum: 0, maximum: MAX_GRACE_SECONDS },
           'How long the existing keys keep working. Default: 0, they end at once.',
         ),
       },
     },
-    keySchema,
+    resource.keySchema,
     { grace_seconds: 3_600 },
     { isOptional: true },
   ),
   response: {
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',
-    schema: applicationSchema,
+    schema: resource.applicationSchema,
     showsKey: true,
     etag: true,
   },
   handle: async (request, dependencies) => {
-    const { key, input } = newKey(request.tenantId, keyInputOf(request.body));
-    const decide = regenerateKey(applicationIdOf(request), input, request.body.grace_seconds ?? 0);
-    const executed = await changeApplication(request, dependencies, decide);
+    const { key, input } = newKey(request.tenantId, resource.keyInputOf(request.body));
+    const decide = regenerateKey(resource.applicationIdOf(request), input, request.body.grace_seconds ?? 0);
+    const executed = await resource.changeApplication(request, dependencies, decide);
     const added = executed.events.at(-1) as Caused<'KeyAdded'>;
-    return changedApplication(request, executed, keyIfNew(key, added));
+    return resource.changedApplication(request, executed, resource.keyIfNew(key, added));
   },
 });
 

@@ -19,7 +19,7 @@ import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import type { ApiDependencies } from '../context';
-import type { RouteRequest, RouteResponse } from '../route';
+import type { AnyRequest } from '../route';
 import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
@@ -86,6 +86,7 @@ export const applicationView = (
   modified_at,
 });
 
+/** As decisions see it at this time, with its new key if there is one. */
 export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {
   const keys = liveKeysOf(application, at).map((live) => keyView(live));
   return applicationView(tenantId, application, keys, key);
@@ -95,7 +96,7 @@ export const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no such Application.');
 
 /** The id in the path. Anything but a UUID is not found. */
-export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
+export const applicationIdOf = ({ params }: AnyRequest): string => {
   const id = uuidFrom(params['application_id'] ?? params['id']);
   if (id === undefined) throw applicationNotFound();
   return id;
@@ -104,6 +105,7 @@ export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
 const APPLICATION_ID = 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee';
 export const idParameter = described(uuid, 'The id of the Application.', APPLICATION_ID);
 
+/** A new key in a request body. */
 export interface WireKey {
   readonly name?: string | null;
   readonly expires_at?: string | null;
@@ -125,7 +127,7 @@ export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): st
 
 export const liveKeyViews = async (
   reader: Reader,
-  { tenantId, at }: RouteRequest<unknown>,
+  { tenantId, at }: AnyRequest,
   { keyUses }: ApiDependencies,
   applicationId: string,
 ) => {
@@ -136,33 +138,28 @@ export const liveKeyViews = async (
   return keys.map((key) => keyView(key, { last_used_at: lastUseOf(key.id) }));
 };
 
-export const findWithKeys = (request: RouteRequest<unknown>, dependencies: ApiDependencies, id: string) =>
+/** An Application with its keys, if it is live. */
+export const findWithKeys = (request: AnyRequest, dependencies: ApiDependencies, id: string) =>
   request.read(async (reader) => {
     const application = await findLiveApplication(reader, request.tenantId, id);
     return application && { application, keys: await liveKeyViews(reader, request, dependencies, id) };
   });
 
-export const liveApplication = async (request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
+/** The one in the path. */
+export const liveApplication = async (request: AnyRequest, dependencies: ApiDependencies) => {
   const found = await findWithKeys(request, dependencies, applicationIdOf(request));
   if (found === undefined) throw applicationNotFound();
   return found;
 };
 
 /** A change to an Application or its keys. `If-Match` refers to the Application in either case. */
-export const changeApplication = (
-  request: RouteRequest<unknown>,
-  { ledger }: ApiDependencies,
-  decide: Decide,
-): Promise<Executed> => {
+export const changeApplication = (request: AnyRequest, { ledger }: ApiDependencies, decide: Decide) => {
   const tag = (tenant: ActiveTenant): string => String(mustHave(tenant, applicationIdOf(request)).revision);
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 
-export const changedApplication = (
-  request: RouteRequest<unknown>,
-  executed: Executed,
-  key?: string,
-): RouteResponse => {
+/** An Application as a change left it, with its new key if there is one. */
+export const changedApplication = (request: AnyRequest, executed: Executed, key?: string) => {
   const application = mustHave(mustBeActive(executed.tenant), applicationIdOf(request));
   const body = applicationNow(request.tenantId, application, request.at, key);
   return { ...executed, body, etag: String(application.revision) };

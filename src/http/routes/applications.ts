@@ -16,27 +16,10 @@ import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import type { ApiDependencies } from '../context';
 import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
-import { route, type RouteRequest } from '../route';
+import { route, type AnyRequest } from '../route';
 import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
-import {
-  applicationIdOf,
-  applicationNotFound,
-  applicationNow,
-  applicationSchema,
-  applicationView,
-  changeApplication,
-  changedApplication,
-  idParameter,
-  keyIfNew,
-  keyInputOf,
-  keyProperties,
-  keyView,
-  findWithKeys,
-  liveApplication,
-  liveKeyViews,
-  type WireKey,
-} from './application-resource';
+import * as resource from './application-resource';
 import { asOfParameter, readPast } from './as-of';
 import { cursorRefused, pageParameters, paginationSchema, paging } from './pagination';
 
@@ -45,13 +28,13 @@ const BATCH_SIZE = 10;
 
 const liveApplicationViews = async (
   reader: Reader,
-  request: RouteRequest<unknown>,
+  request: AnyRequest,
   dependencies: ApiDependencies,
   applications: readonly StoredApplication[],
 ) => {
   const viewOf = async (application: StoredApplication) => {
-    const keys = await liveKeyViews(reader, request, dependencies, application.id);
-    return applicationView(request.tenantId, application, keys);
+    const keys = await resource.liveKeyViews(reader, request, dependencies, application.id);
+    return resource.applicationView(request.tenantId, application, keys);
   };
   const views: Awaited<ReturnType<typeof viewOf>>[] = [];
   for (let from = 0; from < applications.length; from += BATCH_SIZE) {
@@ -80,14 +63,14 @@ const SHOWN = /^after ([0-9]{1,15})$/;
 
 /** Folds the tenant's own events, so the cost grows with their number. */
 const pastApplications = (
-  request: RouteRequest<unknown>,
+  request: AnyRequest,
   dependencies: ApiDependencies,
   asOf: string,
   question: Omit<PastQuestion, 'moment'>,
 ) =>
   readPast(asOf, request, dependencies, async (ledgerLog, moment) => {
     const found = await applicationsAt(ledgerLog, request.tenantId, { ...question, moment });
-    const data = found.applications.map((one) => applicationNow(request.tenantId, one, moment.time));
+    const data = found.applications.map((one) => resource.applicationNow(request.tenantId, one, moment.time));
     return { data, total: found.total };
   });
 
@@ -101,7 +84,7 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     description: 'A page of the Applications of the Tenant, in the order in which they were created.',
     schema: record('ApplicationPage', {
       pagination: described(paginationSchema, 'The position of this page.'),
-      data: described(listOf(applicationSchema), 'The Applications.'),
+      data: described(listOf(resource.applicationSchema), 'The Applications.'),
     }),
   },
   reads: true,
@@ -123,7 +106,7 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   },
 });
 
-const applicationResponse = { description: 'The Application.', schema: applicationSchema };
+const applicationResponse = { description: 'The Application.', schema: resource.applicationSchema };
 
 export const getOwnApplication = route({
   method: 'get',
@@ -134,10 +117,10 @@ export const getOwnApplication = route({
   reads: true,
   handle: async (request, dependencies) => {
     const { id } = request.application;
-    const found = await findWithKeys(request, dependencies, id);
+    const found = await resource.findWithKeys(request, dependencies, id);
     if (found === undefined)
       throw fault('read_models_unavailable', 'The read models do not show this Application.');
-    const view = applicationView(request.tenantId, found.application, found.keys);
+    const view = resource.applicationView(request.tenantId, found.application, found.keys);
     return { body: { ...view, key_id: request.keyId } };
   },
 });
@@ -147,7 +130,7 @@ const getQuery = queryCheck({ as_of: asOfParameter('The Application as it was, w
 export const getApplication = route<undefined, ReturnType<typeof getQuery>>({
   method: 'get',
   path: '/applications/:id',
-  params: { id: idParameter },
+  params: { id: resource.idParameter },
   summary: 'Get an Application',
   permission: 'application:read',
   query: getQuery,
@@ -156,13 +139,13 @@ export const getApplication = route<undefined, ReturnType<typeof getQuery>>({
   handle: async (request, dependencies) => {
     const { as_of: asOf } = request.query;
     if (asOf !== undefined) {
-      const question = { filter: { ids: [applicationIdOf(request)] }, skip: 0, size: 1 };
+      const question = { filter: { ids: [resource.applicationIdOf(request)] }, skip: 0, size: 1 };
       const { data } = await pastApplications(request, dependencies, asOf, question);
-      if (data[0] === undefined) throw applicationNotFound();
+      if (data[0] === undefined) throw resource.applicationNotFound();
       return { body: data[0] };
     }
-    const { application, keys } = await liveApplication(request, dependencies);
-    const body = applicationView(request.tenantId, application, keys);
+    const { application, keys } = await resource.liveApplication(request, dependencies);
+    const body = resource.applicationView(request.tenantId, application, keys);
     return { body, etag: String(application.revision) };
   },
 });
@@ -178,7 +161,7 @@ const rulesProperty = described(
   'Access rules are not supported: absent, null or empty.',
 );
 
-interface WireApplication extends Omit<WireKey, 'name'> {
+interface WireApplication extends Omit<resource.WireKey, 'name'> {
   readonly name: string;
   readonly type: ApplicationType;
   readonly permissions?: readonly string[] | null;
@@ -194,12 +177,12 @@ const creationBody = bodyCheck<WireApplication>(
       type: described(oneOf(applicationTypes), 'What kind of permissions it may hold; cannot be changed.'),
       permissions: described(permissionsProperty, 'What it may do. Default: nothing.'),
       create_key: described({ type: ['boolean', 'null'] }, 'Whether it gets a first key. Default: true.'),
-      expires_at: keyProperties.expires_at,
+      expires_at: resource.keyProperties.expires_at,
       rules: rulesProperty,
     },
     required: ['name', 'type'],
   },
-  applicationSchema,
+  resource.applicationSchema,
   { name: 'Shop', type: 'private', permissions: ['token:create', 'token:read'] },
 );
 
@@ -213,14 +196,14 @@ export const createApplication = route({
   response: {
     status: 201,
     description: 'The Application, with its first key. The response to a repeated request has no `key`.',
-    schema: applicationSchema,
+    schema: resource.applicationSchema,
     showsKey: true,
     etag: true,
   },
   handle: async (request, { ledger }) => {
     const { tenantId } = request;
     const { name, type, permissions, create_key: createsKey, expires_at = null } = request.body;
-    const { key, input } = newKey(tenantId, keyInputOf({ expires_at }));
+    const { key, input } = newKey(tenantId, resource.keyInputOf({ expires_at }));
     const decide = decideToCreate({
       applicationId: randomUUID(),
       name,
@@ -230,8 +213,13 @@ export const createApplication = route({
     });
     const executed = await ledger.execute({ ...request, decide });
     const [created, added] = executed.events as readonly [Caused<'ApplicationCreated'>, Caused<'KeyAdded'>?];
-    const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
-    const body = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
+    const keys = added === undefined ? [] : [resource.keyView(keyAsAdded(added))];
+    const body = resource.applicationView(
+      tenantId,
+      applicationAsCreated(created),
+      keys,
+      resource.keyIfNew(key, added),
+    );
     return { ...executed, body, etag: String((added ?? created).revision) };
   },
 });
@@ -254,14 +242,14 @@ const updateBody = bodyCheck<WireUpdate>(
     },
     required: ['name'],
   },
-  applicationSchema,
+  resource.applicationSchema,
   { name: 'Shop', permissions: ['token:create'] },
 );
 
 export const updateApplication = route({
   method: 'put',
   path: '/applications/:id',
-  params: { id: idParameter },
+  params: { id: resource.idParameter },
   summary: 'Update an Application',
   permission: 'application:update',
   body: updateBody,
@@ -269,18 +257,21 @@ export const updateApplication = route({
   handle: async (request, dependencies) => {
     const { name, permissions, type } = request.body;
     const update = { name, permissions: permissions ?? undefined, type: type ?? undefined };
-    const decide = decideToUpdate(applicationIdOf(request), update);
-    return changedApplication(request, await changeApplication(request, dependencies, decide));
+    const decide = decideToUpdate(resource.applicationIdOf(request), update);
+    return resource.changedApplication(
+      request,
+      await resource.changeApplication(request, dependencies, decide),
+    );
   },
 });
 
 export const deleteApplication = route({
   method: 'delete',
   path: '/applications/:id',
-  params: { id: idParameter },
+  params: { id: resource.idParameter },
   summary: 'Delete an Application and its keys',
   permission: 'application:delete',
   response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
   handle: (request, dependencies) =>
-    changeApplication(request, dependencies, decideToDelete(applicationIdOf(request))),
+    resource.changeApplication(request, dependencies, decideToDelete(resource.applicationIdOf(request))),
 });

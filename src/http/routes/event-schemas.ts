@@ -26,6 +26,7 @@ const change = record('Change', {
   to: described(anything, 'Its value after; null: there is none.', 'Acme'),
 });
 
+/** A raw event as its owner sees it. */
 export const eventSchema: Schema = record(
   'Event',
   {
@@ -104,6 +105,7 @@ export const eventLineSchema: Schema = {
   ],
 };
 
+/** A whole stream with one event. */
 export const streamExample = (form: StreamForm): string => {
   const event = JSON.stringify(sampleOf(eventSchema));
   const { sha256: _unknown, ...known } = sampleOf(trailer) as Readonly<Record<string, unknown>>;

@@ -2,15 +2,7 @@ import { consistencyProof, inclusionProof, treeOf } from '../../../projections/e
 import { beforeDeadline } from '../../async/clock';
 import { uuidFrom } from '../../domain/texts';
 import type { TenantRevisions } from '../../event-log/event-log';
-import {
-  consistencyText,
-  evidenceKey,
-  originOf,
-  proofText,
-  signedCheckpoint,
-  verifierKey,
-  type Checkpoint,
-} from '../../evidence/note';
+import * as note from '../../evidence/note';
 import { leafHash } from '../../evidence/tree';
 import { fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
@@ -21,9 +13,9 @@ import { count, described, text, uuid } from '../schema';
 import { invalid } from '../validation';
 import { EVENT_ID } from './event-schemas';
 
-const exampleKey = evidenceKey('the secret of the examples');
-const origin = originOf('11111111-2222-4333-8444-555555555555');
-const exampleNote = signedCheckpoint({ origin, size: 1, root: leafHash('{}') }, exampleKey);
+const exampleKey = note.evidenceKey('the secret of the examples');
+const origin = note.originOf('11111111-2222-4333-8444-555555555555');
+const exampleNote = note.signedCheckpoint({ origin, size: 1, root: leafHash('{}') }, exampleKey);
 
 const plain = (body: string): RouteResponse => ({ type: 'text/plain; charset=utf-8', body });
 const isPlain = (description: string, example: string): SuccessResponse => {
@@ -33,9 +25,9 @@ const isPlain = (description: string, example: string): SuccessResponse => {
 /** Signed when it is asked for: nothing is stored. */
 const noteOf = (
   { tenantId }: Pick<RouteRequest<undefined>, 'tenantId'>,
-  { size, root }: Omit<Checkpoint, 'origin'>,
+  { size, root }: Omit<note.Checkpoint, 'origin'>,
   { evidence }: ApiDependencies,
-): string => signedCheckpoint({ origin: originOf(tenantId), size, root }, evidence);
+): string => note.signedCheckpoint({ origin: note.originOf(tenantId), size, root }, evidence);
 
 export const getCheckpoint = route({
   method: 'get',
@@ -56,7 +48,10 @@ export const getEventProof = route({
   params: { id: described(uuid, 'The id of the event.', EVENT_ID) },
   summary: 'Get the proof that an event is in the log',
   permission: 'log:read',
-  response: isPlain('Its row, hashes and a checkpoint (C2SP tlog-proof@v1).', proofText(0, [], exampleNote)),
+  response: isPlain(
+    'Its row, hashes and a checkpoint (C2SP tlog-proof@v1).',
+    note.proofText(0, [], exampleNote),
+  ),
   reads: true,
   handle: async (request, dependencies) => {
     const { tenantId, params, read } = request;
@@ -64,7 +59,7 @@ export const getEventProof = route({
     const proof = id === undefined ? undefined : await read((reader) => inclusionProof(reader, tenantId, id));
     if (proof === undefined)
       throw fault('event_not_found', 'This Tenant has no row of an event with this id.');
-    return plain(proofText(proof.index, proof.hashes, noteOf(request, proof, dependencies)));
+    return plain(note.proofText(proof.index, proof.hashes, noteOf(request, proof, dependencies)));
   },
 });
 
@@ -108,7 +103,10 @@ export const getConsistencyProof = route<undefined, Query>({
   summary: 'Get the proof that the log begins with an earlier one',
   permission: 'log:read',
   query,
-  response: isPlain('The size, hashes, an empty line and a checkpoint.', consistencyText(0, [], exampleNote)),
+  response: isPlain(
+    'The size, hashes, an empty line and a checkpoint.',
+    note.consistencyText(0, [], exampleNote),
+  ),
   reads: true,
   handle: async (request, dependencies) => {
     const { tenantId, read, deadline } = request;
@@ -116,7 +114,7 @@ export const getConsistencyProof = route<undefined, Query>({
     const { tree, hashes } = await read((reader) => consistencyProof(reader, tenantId, older));
     if (hashes === undefined)
       throw await beforeDeadline(refusal(request, dependencies), deadline, loadTimeout);
-    return plain(consistencyText(older, hashes, noteOf(request, tree, dependencies)));
+    return plain(note.consistencyText(older, hashes, noteOf(request, tree, dependencies)));
   },
 });
 
@@ -125,6 +123,10 @@ export const getEvidenceKey = route({
   path: '/tenants/self/evidence/key',
   summary: 'Get the key that checkpoints are checked with',
   permission: 'log:read',
-  response: isPlain('The verifier key of all checkpoints (C2SP).', `${verifierKey(origin, exampleKey)}\n`),
-  handle: async ({ tenantId }, { evidence }) => plain(`${verifierKey(originOf(tenantId), evidence)}\n`),
+  response: isPlain(
+    'The verifier key of all checkpoints (C2SP).',
+    `${note.verifierKey(origin, exampleKey)}\n`,
+  ),
+  handle: async ({ tenantId }, { evidence }) =>
+    plain(`${note.verifierKey(note.originOf(tenantId), evidence)}\n`),
 });

@@ -21,14 +21,10 @@ const reactorLimits = record('ReactorLimits', {
 const REACTOR_LIMITS = { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 };
 
 const limitsView = (policies: readonly Policy[]) => ({
-  rate_limits: policies.map(({ name, methods, paths, limit, windowSeconds, blockSeconds }) => ({
-    name,
-    methods,
-    paths,
-    limit,
-    window_seconds: windowSeconds,
-    block_seconds: blockSeconds,
-  })),
+  rate_limits: policies.map(({ windowSeconds: window_seconds, blockSeconds: block_seconds, ...policy }) => {
+    const { name, methods, paths, limit } = policy;
+    return { name, methods, paths, limit, window_seconds, block_seconds };
+  }),
   reactor: REACTOR_LIMITS,
 });
 

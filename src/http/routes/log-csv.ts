@@ -13,12 +13,15 @@ import { stillAllowed, streamBody } from './stream-body';
 /** The columns are the members of a row in JSON. */
 const COLUMNS = Object.keys(logView('', {} as LogRow));
 
+/** Each page is read in one go. */
 const PAGE_SIZE = 200;
 
 const linesOf = (tenantId: string, rows: readonly LogRow[]): string =>
   csvText(rows.map((row) => Object.values(logView(tenantId, row))));
 
-/** Newest first. Only one page is in memory at a time, and rows that arrive meanwhile are left out. */
+/**
+ * All rows of a filter, newest first. Only one page is in memory at a time, and rows that arrive meanwhile are left out.
+ */
 const logCsv = async (filter: LogFilter, request: RouteRequest<undefined>, dependencies: ApiDependencies) => {
   const { tenantId, read, gaveOut } = request;
   const { openStream, nextSlice, stopping } = dependencies.events;

@@ -36,6 +36,7 @@ export const logSchema = record(
   ['actor_id', 'actor_type', 'actor_name', 'occurred_at'],
 );
 
+/** The filters of the log: of its pages, of CSV and of the events behind it. */
 export const logFilters = {
   entity_type: textParameter('Only what is about entities of this type.', 'tenant'),
   entity_id: textParameter('Only what is about this entity.', '11111111-2222-4333-8444-555555555555'),
@@ -53,15 +54,18 @@ export const logFilters = {
 
 export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {
   mustBeInOrder(values);
+  const { entity_id: entityId, actor_id: actorId, trace_id: traceId, source } = values;
+  const entityType = values.entity_type?.toLowerCase();
+  const operation = values.operation?.toLowerCase();
   return {
-    entityType: values.entity_type?.toLowerCase(),
-    entityId: values.entity_id,
+    entityType,
+    entityId,
     start: values.start_date,
     end: values.end_date,
-    actorId: values.actor_id,
-    operation: values.operation?.toLowerCase(),
-    traceId: values.trace_id,
-    source: values.source,
+    actorId,
+    operation,
+    traceId,
+    source,
   };
 };
 

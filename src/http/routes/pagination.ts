@@ -46,6 +46,7 @@ export const paging = ({
 }: RouteRequest<unknown, ValuesOf<ReturnType<typeof pageParameters>>>) => ({
   page,
   size,
+  /** What the cursor `start` stands for. */
   place: start === undefined ? undefined : placeIn(start),
   /** `total` is undefined where it is not counted, and `next`, the place of the next page, on the last one. */
   shown: (data: readonly unknown[], total: number | undefined, next: string | undefined): RouteResponse => {

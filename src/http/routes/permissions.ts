@@ -22,11 +22,9 @@ export const listPermissions = route({
   response: { description: 'The permissions.', schema: listOf(permission) },
   handle: async ({ query: { application_type: type } }) => {
     const rows = type === undefined ? permissions : permissionsOf(type);
-    const body = rows.map(({ type: name, description, applicationTypes: application_types }) => ({
-      type: name,
-      description,
-      application_types,
-    }));
-    return { body };
+    const viewOf = ({ applicationTypes: application_types, ...row }: (typeof rows)[number]) => {
+      return { ...row, application_types };
+    };
+    return { body: rows.map(viewOf) };
   },
 });

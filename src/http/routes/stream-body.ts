@@ -5,9 +5,12 @@ import { holds } from '../../domain/authority';
 import { codeOf } from '../../fault';
 import { TIMES } from '../../times';
 import type { ApiDependencies } from '../context';
-import type { RouteRequest } from '../route';
+import type { AnyRequest } from '../route';
 
-/** Not `Readable.from`, which waits for the next chunk before it closes: for a quiet tenant that may never come. */
+/**
+ * Pulls the next chunk when there is room for it. Not `Readable.from`, which waits for the next chunk before it closes:
+ * for a quiet tenant that may never come. A client that reads nothing for a minute is disconnected by the server.
+ */
 export const streamBody = (chunks: AsyncGenerator<string>, onClosed: () => void): Readable => {
   const pushNext = async (body: Readable): Promise<void> => {
     const { done, value } = await chunks.next();
@@ -28,7 +31,7 @@ export const streamBody = (chunks: AsyncGenerator<string>, onClosed: () => void)
 
 /** A key may expire, be revoked or lose the permission while its stream is open. */
 export const stillAllowed =
-  ({ tenantId, caller, permission = '' }: RouteRequest<unknown>, { ledger }: ApiDependencies) =>
+  ({ tenantId, caller, permission = '' }: AnyRequest, { ledger }: ApiDependencies) =>
   async (): Promise<EndReason | undefined> => {
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + TIMES.noAnswerMs };
     try {

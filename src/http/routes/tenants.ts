@@ -11,7 +11,7 @@ import {
 import { fault } from '../../fault';
 import type { ApiDependencies } from '../context';
 import { queryCheck } from '../query-parameters';
-import { route, type RouteResponse, type RouteRequest } from '../route';
+import { route, type RouteResponse, type AnyRequest } from '../route';
 import { described, flag, moment, record, text, uuid } from '../schema';
 import { bodyCheck } from '../validation';
 import { asOfParameter, readPast } from './as-of';
@@ -88,7 +88,7 @@ const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.r
 
 const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
 
-const tenantAsOf = async (asOf: string, request: RouteRequest<unknown>, dependencies: ApiDependencies) => {
+const tenantAsOf = async (asOf: string, request: AnyRequest, dependencies: ApiDependencies) => {
   const tenant = await readPast(asOf, request, dependencies, (ledgerLog, at) =>
     tenantAt(ledgerLog, request.tenantId, at),
   );

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { EventLog, LoggedEvent, NewEvent } from '../../../src/event-log/event-log';
+import type { EventLog, LoggedEvent } from '../../../src/event-log/event-log';
 import type { Streams } from '../../../src/event-log/streams';
 import { someEvents } from '../../support/events';
 
@@ -64,12 +64,7 @@ export const givenLog = (open: Open): GivenLog => {
   };
 };
 
-export const grow = async (
-  log: EventLog,
-  stream: string,
-  count: number,
-  after = -1,
-): Promise<readonly NewEvent[]> => {
+export const grow = async (log: EventLog, stream: string, count: number, after = -1) => {
   const events = someEvents(count);
   for (let at = 0; at < count; at += 500) {
     const revision = after + at;

@@ -36,9 +36,7 @@ export const openOn = async (
   return { log, streams, warnings, aStream: () => streams.tenant(randomUUID()) };
 };
 
-export const onStandIn = async (
-  input: StandInOptions = {},
-): Promise<OwnLog & { readonly server: StandIn }> => {
+export const onStandIn = async (input: StandInOptions = {}) => {
   const server = await standIn(input);
   return { server, ...(await openOn(server.url)) };
 };

@@ -10,7 +10,7 @@ import {
 } from '@eventstore/db-client/generated/shared_pb';
 import { Status } from '@eventstore/db-client/generated/status_pb';
 import { BatchAppendResp, ReadResp, type BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
-import { Metadata, type ServiceError } from '@grpc/grpc-js';
+import { Metadata } from '@grpc/grpc-js';
 import type { Message } from 'google-protobuf';
 import { Any } from 'google-protobuf/google/protobuf/any_pb';
 import type { ExpectedRevision, Proposed, StoredRecord, Verdict } from './stored-log';
@@ -114,11 +114,7 @@ export const checkpoint = (position: bigint): ReadResp =>
 export const caughtUp = (): ReadResp => new ReadResp().setCaughtUp(new ReadResp.CaughtUp());
 
 /** An error with the part that the client package looks at: the trailer `exception`. */
-export const rpcError = (
-  code: number,
-  details: string,
-  trailers: Readonly<Record<string, string>> = {},
-): ServiceError => {
+export const rpcError = (code: number, details: string, trailers: Readonly<Record<string, string>> = {}) => {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(trailers)) metadata.set(name, value);
   return Object.assign(new Error(details), { code, details, metadata, name: 'ServiceError' });

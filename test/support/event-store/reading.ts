@@ -50,10 +50,7 @@ const isBackwards = (options: ReadReq.Options): boolean =>
   options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
 
 /** The index of the first record of a read, or undefined if there is no such stream. */
-const placeIn = (
-  log: StoredLog,
-  options: ReadReq.Options,
-): { readonly records: readonly StoredRecord[]; readonly first: number } | undefined => {
+const placeIn = (log: StoredLog, options: ReadReq.Options) => {
   const backwards = isBackwards(options);
   const all = options.getAll();
   if (all !== undefined) {
@@ -99,11 +96,7 @@ function* recordsWanted(log: StoredLog, options: ReadReq.Options): Generator<Sto
 }
 
 /** True if everything was sent, and the call is to be ended. */
-export const readOnce = async (
-  log: StoredLog,
-  call: ReadCall,
-  options: ReadReq.Options,
-): Promise<boolean> => {
+export const readOnce = async (log: StoredLog, call: ReadCall, options: ReadReq.Options) => {
   if (placeIn(log, options) === undefined)
     await write(call, notFound(nameOf(options.getStream()?.getStreamIdentifier())));
   // [seen] A read of zero events never ends.

@@ -41,11 +41,7 @@ const memberOf = (server: MongoMemoryServer): Member => {
 };
 
 /** Not in Jest: there the driver that it uses sends an invalid handshake. */
-export const startReplicaSet = async (
-  mongod: string,
-  count: number,
-  electionTimeoutMillis = 1_000,
-): Promise<ReplicaSet> => {
+export const startReplicaSet = async (mongod: string, count: number, electionTimeoutMillis = 1_000) => {
   process.env['MONGOMS_SYSTEM_BINARY_VERSION_CHECK'] = 'false';
   const { MongoMemoryReplSet } =
     require('mongodb-memory-server-core') as typeof import('mongodb-memory-server-core');
