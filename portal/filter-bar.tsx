@@ -46,7 +46,9 @@ const Choice = ({ label, name, all, options }: ChoiceProps) => {
   const chosen = value === undefined ? '' : (options.find(([one]) => one === value)?.[1] ?? value);
   const pick = (input: HTMLInputElement): void => {
     const typed = input.value.trim().toLowerCase();
-    const [found] = options.find((option) => option.some((text) => text.toLowerCase() === typed)) ?? [];
+    const like = options.filter(([, text]) => text.toLowerCase().includes(typed));
+    const same = options.find((option) => option.some((text) => text.toLowerCase() === typed));
+    const [found] = same ?? (like.length === 1 ? like[0] : undefined) ?? [];
     if (found !== undefined || typed === all.toLowerCase()) choose({ [name]: found });
     input.blur();
   };

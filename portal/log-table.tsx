@@ -8,22 +8,25 @@ import { go, parameter, timeStyle, withParameters } from './place.js';
 import { DAY_MS, dayOf, timeText } from './time.js';
 import { happenedAt, Sentence, type Row } from './what-happened.js';
 
-/** What stands for an operation; its word is there for screen readers. */
-const SIGNS: Readonly<Record<string, string>> = {
-  create: '+',
-  update: '±',
-  delete: '−',
-  read: '○',
-  use: '●',
-  deny: '!',
+/** What stands for an operation, and its colour; its word is there for screen readers. */
+const SIGNS: Readonly<Record<string, readonly [sign: string, tone: string]>> = {
+  create: ['+', 'good'],
+  update: ['±', 'warn'],
+  delete: ['−', 'bad'],
+  read: ['○', 'quiet'],
+  use: ['●', 'quiet'],
+  deny: ['!', 'bad'],
 };
 
-export const OperationTag = ({ operation }: { readonly operation: string }) => (
-  <span class={`tag ${operation in SIGNS ? operation : ''}`} title={operation}>
-    <span aria-hidden="true">{SIGNS[operation] ?? '·'}</span>
-    <span class="hidden">{operation} </span>
-  </span>
-);
+export const OperationTag = ({ operation }: { readonly operation: string }) => {
+  const [sign, tone] = SIGNS[operation] ?? ['·', 'quiet'];
+  return (
+    <span class={`tag ${tone}`} title={operation}>
+      <span aria-hidden="true">{sign}</span>
+      <span class="hidden">{operation} </span>
+    </span>
+  );
+};
 
 /** Who did it; of what others report also that they do, and which service it was. */
 const Actor = ({ row: { log, event } }: { readonly row: Row }) => {

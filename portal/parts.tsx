@@ -169,6 +169,13 @@ export const Dialog = ({ title, onClose, isHeld = false, children }: DialogProps
     return () => void setTimeout(() => restoreFocus(opener, around));
   }, []);
   const close = (): void => leave(() => ref.current?.close());
+  /** A browser closes it all the same when Escape is pressed twice. */
+  const closed = (): void => {
+    if (!isHeld && !isUnsaved()) return onClose();
+    ref.current?.showModal();
+    if (!isHeld) close();
+    return undefined;
+  };
   return (
     <dialog
       ref={ref}
@@ -177,8 +184,7 @@ export const Dialog = ({ title, onClose, isHeld = false, children }: DialogProps
         event.preventDefault();
         if (!isHeld) close();
       }}
-      // A browser closes it all the same when Escape is pressed twice.
-      onClose={() => (isHeld || isUnsaved() ? ref.current?.showModal() : onClose())}
+      onClose={closed}
     >
       <div class="head">
         <h2>{title}</h2>

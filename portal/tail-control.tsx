@@ -16,7 +16,7 @@ export const TailControl = ({ onResume }: { readonly onResume: () => void }) => 
   };
   return (
     <div class="buttons">
-      <span class={`state ${state.kind}`} role="status">
+      <span class={`state ${state.kind === 'live' ? 'good' : 'warn'}`} role="status">
         <span class="dot" aria-hidden="true" />
         {textOf(state)}
       </span>

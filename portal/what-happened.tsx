@@ -39,13 +39,6 @@ const changeParts = ({ field, from, to }: Change): readonly Part[] => {
 
 const changed = (changes: readonly Change[]): readonly Part[] => joined(changes.map(changeParts), ', ');
 
-const MAX_PERMISSIONS = 4;
-
-const permissionsText = (permissions: readonly string[]): string => {
-  if (permissions.length > MAX_PERMISSIONS) return `with ${permissions.length} permissions`;
-  return permissions.length === 0 ? 'without permissions' : `with ${permissions.join(', ')}`;
-};
-
 /** The message of the row without what is beside it: `used 12 times, refused 1 time (lacks tenant:update)`. */
 const usesOf = ({ data: { date = '' }, recorded_at, log }: LedgerEvent): string =>
   (log?.message ?? '')
@@ -75,7 +68,10 @@ const partsOf = (event: LedgerEvent): readonly Part[] | undefined => {
   if (type.startsWith('Key')) return keyParts(event);
   switch (type) {
     case 'ApplicationCreated':
-      return [application, ` created, ${applicationType}, ${permissionsText(permissions)}`];
+      return [
+        application,
+        ` created, ${applicationType}, with ${permissions.join(', ') || 'no permissions'}`,
+      ];
     case 'ApplicationDeleted':
       return [name(valueText(changes.find(({ field }) => field === 'name')?.from, 'name')), ' deleted'];
     case 'ApplicationUpdated':

@@ -46,17 +46,14 @@ export interface LedgerEvent {
   readonly data: {
     readonly applicationId?: string;
     readonly keyId?: string;
-    readonly entityId?: string;
     readonly name?: string;
     readonly applicationType?: ApplicationType;
     readonly permissions?: readonly string[];
     readonly expiresAt?: string;
     readonly occurredAt?: string;
-    readonly message?: string;
     readonly operations?: Readonly<Record<string, number>>;
     readonly refusals?: Readonly<Record<string, number>>;
     readonly missingPermissions?: readonly string[];
-    readonly eventsGivenOut?: number;
     readonly date?: string;
   };
   readonly metadata: {

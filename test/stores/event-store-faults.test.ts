@@ -114,7 +114,7 @@ describe('an append to the event store', () => {
     const large = log.append(stream, [anEvent({ text: 'x'.repeat(6_000) })], 'no_stream');
     await expect(large).rejects.toMatchObject({
       code: 'event_too_large',
-      message: 'The event store accepts at most 5000 bytes in one append.',
+      message: 'The event store takes at most 5000 bytes at once.',
     });
     expect((await log.append(stream, someEvents(1), 'no_stream')).revision).toBe(0);
   });
