@@ -21,9 +21,12 @@ export type EndReason = (typeof endReasons)[number];
 
 /** The wire format of a stream of events. */
 export interface StreamForm {
+  /** What comes first. */
+  readonly head?: string;
   event(json: string, position: string): string;
+  /** Empty: it has no signs of life. */
   heartbeat: string;
-  /** The last line, which is a trailer or says why the stream ends early. */
+  /** The last line, which is a trailer or says why the stream ends early. Empty: there is none. */
   last(name: 'trailer' | 'end', json: string): string;
 }
 
@@ -106,8 +109,13 @@ export async function* eventStream(
   let wroteAt = threadMs();
   const end = (reason: EndReason): string => form.last('end', JSON.stringify({ end: { reason, position } }));
   try {
+    if (form.head !== undefined) yield form.head;
     for await (const { lines, events, last, isTrailer } of linesOf(request, source, gone)) {
-      if (isTrailer) return yield form.last('trailer', lines.join());
+      if (isTrailer) {
+        const trailer = form.last('trailer', lines.join());
+        if (trailer !== '') yield trailer;
+        return;
+      }
       let text = events.map((event, at) => form.event(lines[at] as string, positionOf(event))).join('');
       given += events.length;
       if (text === '' && threadMs() - wroteAt >= TIMES.heartbeatMs) text = form.heartbeat;

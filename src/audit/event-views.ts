@@ -77,3 +77,5 @@ export const tenantEvent = (event: LoggedEvent, streams: Streams) => {
     changes: decoded.status === 'good' ? changesIn(event) : undefined,
   };
 };
+
+export type TenantEvent = ReturnType<typeof tenantEvent>;

@@ -28,7 +28,7 @@ const DOWNLOAD = /^\/portal\/download\/([^/]*)\/([\w.-]+\.(ndjson|csv|txt))$/;
 /** Where the API has what is downloaded. */
 const SOURCES = {
   ndjson: ['/events', 'application/x-ndjson'],
-  csv: ['/logs/csv', 'text/csv'],
+  csv: ['/events', 'text/csv'],
   txt: ['/tenants/self/evidence', 'text/plain'],
 } as const;
 

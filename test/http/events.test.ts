@@ -102,6 +102,28 @@ describe('raw events over HTTP', () => {
     expect(text).not.toContain(stranger.tenantId);
   });
 
+  it('are CSV with changes, names, key, address, trace and source for those who prefer that', async () => {
+    const csv = await get('', owner.key, { Accept: 'text/csv' });
+    expect([csv.status, csv.headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8']);
+    const [heading = '', ...rows] = csv.text.split('\r\n').slice(0, -1);
+    expect(rows.map((row) => row.split(',')[0])).toEqual(eventsIn((await get()).text).map(({ id }) => id));
+    const updated = rows.find((row) => row.includes(',TenantUpdated,')) ?? '';
+    expect(updated).toMatch(/,"name: "".*"" → ""Renamed""",application,/);
+    const cells = updated.replace(/"(?:[^"]|"")*"/, '').split(',');
+    expect(Object.fromEntries(heading.split(',').map((name, i) => [name, cells[i]]))).toMatchObject({
+      source: 'decision',
+      operation: 'update',
+      actor_id: owner.id,
+      actor_name: expect.stringMatching(/./),
+      key_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      client_addresses: '127.0.0.1',
+      trace_id: 'trace-1',
+    });
+    expect(rows.find((row) => row.includes(',TokenCreated,'))).toContain(',fact,token,tok_1,create,');
+    const followed = await get('?follow=true', owner.key, { Accept: 'text/csv' });
+    expectProblem(followed, { status: 400, code: 'validation_failed', fields: ['follow'] });
+  });
+
   it('state where the request came from, unless that is turned off', async () => {
     const put = (url: string, userAgent: string) =>
       ask(`${url}/tenants/self`, {

@@ -110,5 +110,5 @@ export const streamExample = (form: StreamForm): string => {
   const event = JSON.stringify(sampleOf(eventSchema));
   const { sha256: _unknown, ...known } = sampleOf(trailer) as Readonly<Record<string, unknown>>;
   const last = { trailer: { ...known, sha256: hash('sha256', `${event}\n`) } };
-  return form.event(event, POSITION) + form.last('trailer', JSON.stringify(last));
+  return (form.head ?? '') + form.event(event, POSITION) + form.last('trailer', JSON.stringify(last));
 };

@@ -1,6 +1,7 @@
 import { beforeDeadline } from '../../async/clock';
 import type { EventFilter } from '../../audit/event-filter';
-import { eventStream, streamForms } from '../../audit/event-stream';
+import { eventCsv } from '../../audit/event-csv';
+import { eventStream, streamForms, type StreamForm } from '../../audit/event-stream';
 import { tenantEvent } from '../../audit/event-views';
 import { findEvent, knownPlace } from '../../audit/find-event';
 import { eventSchemas } from '../../domain/events';
@@ -27,6 +28,13 @@ import { stillAllowed, streamBody } from './stream-body';
 
 const NDJSON = 'application/x-ndjson';
 const SSE = 'text/event-stream';
+const CSV = 'text/csv';
+
+const forms: Readonly<Record<string, StreamForm>> = {
+  [NDJSON]: streamForms.ndjson,
+  [SSE]: streamForms.serverSentEvents,
+  [CSV]: eventCsv,
+};
 
 const query = queryCheck({
   type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
@@ -73,19 +81,22 @@ export const listEvents = route<undefined, Query>({
   query,
   response: {
     description:
-      'Events in the order of the log, one per line, then a trailer with their number and SHA-256. As `text/event-stream` if the client prefers that.',
+      'Events in the order of the log, one per line, then a trailer with their number and SHA-256. As `text/event-stream` or, without a trailer, `text/csv` if the client prefers that.',
     lines: eventLineSchema,
     media: {
       // So generated clients hand out the bytes, and do not try to parse them as one JSON value.
       [NDJSON]: { schema: bytes, example: streamExample(streamForms.ndjson) },
       [SSE]: { schema: text, example: streamExample(streamForms.serverSentEvents) },
+      [CSV]: { schema: text, example: streamExample(eventCsv) },
     },
   },
   handle: async (request, dependencies) => {
     const { tenantId, query: values, gaveOut } = request;
     const { limit, follow } = values;
-    const isSse = request.accepts(NDJSON, SSE) === SSE;
-    const form = isSse ? streamForms.serverSentEvents : streamForms.ndjson;
+    const type = request.accepts(...Object.keys(forms)) || NDJSON;
+    const form = forms[type] ?? streamForms.ndjson;
+    if (follow && type === CSV)
+      throw invalid({ follow: ['CSV cannot be followed: ask for application/x-ndjson.'] });
     const after = await afterOf(request, dependencies);
     const filter = filterOf(tenantId, values);
     const release = dependencies.events.openStream(tenantId, follow ? 'follow' : 'export');
@@ -99,7 +110,7 @@ export const listEvents = route<undefined, Query>({
       gone.abort();
       release();
     });
-    return { type: isSse ? SSE : NDJSON, body };
+    return { type: type === CSV ? `${CSV}; charset=utf-8` : type, body };
   },
 });
 
