@@ -92,6 +92,11 @@ async function* linesOf(
   yield* exportLines(ledgerLog, conditions, { ...range, upTo, follow }, { batches, onUnreadable });
 }
 
+/** A chunk without a character would end the flow of a stream. */
+function* unlessEmpty(text: string): Generator<string, undefined> {
+  if (text !== '') yield text;
+}
+
 /**
  * What a stream of events sends: the events of a tenant, signs of life, and at the end a trailer, or why it ends early.
  * The log is read only as fast as the texts are taken.
@@ -111,11 +116,7 @@ export async function* eventStream(
   try {
     if (form.head !== undefined) yield form.head;
     for await (const { lines, events, last, isTrailer } of linesOf(request, source, gone)) {
-      if (isTrailer) {
-        const trailer = form.last('trailer', lines.join());
-        if (trailer !== '') yield trailer;
-        return;
-      }
+      if (isTrailer) return yield* unlessEmpty(form.last('trailer', lines.join()));
       let text = events.map((event, at) => form.event(lines[at] as string, positionOf(event))).join('');
       given += events.length;
       if (text === '' && threadMs() - wroteAt >= TIMES.heartbeatMs) text = form.heartbeat;

@@ -20,7 +20,9 @@ const timeParser =
   (text: string): string => {
     const parsed = parse(text);
     if (parsed === undefined)
-      throw new InvalidArgumentError('It must be a date or a time, for example 2031-01-31T12:00:00Z.');
+      throw new InvalidArgumentError(
+        'It must be a time like 2031-01-31T12:00:00Z, or a date like 2031-01-31.',
+      );
     return parsed;
   };
 

@@ -94,7 +94,10 @@ const noticeEnd = (io: Io, { follow }: Options, upTo: Position | undefined): voi
 const noticeUnreadable = (io: Io, count: number): void => {
   const remedy = 'To see everything, leave out --entity and --operation.';
   if (count > 0)
-    notice(io, `${counted(count, 'event')} could not be read, and so not be compared. ${remedy}`);
+    notice(
+      io,
+      `${counted(count, 'event')} had no entity or operation to compare, being unreadable. ${remedy}`,
+    );
 };
 
 const DAILY_SUMS =
@@ -255,12 +258,21 @@ export const auditCommand = (io: Io): Command =>
     .option('--trace <id>', 'only events of this trace')
     .option('--key <uuid>', 'only events by or about this key', uuid)
     .option('--client <address>', 'only events of requests from this IP address', address)
-    .addOption(new Option('--after <position>', 'begin after it').argParser(position).conflicts('since'))
+    .addOption(
+      new Option('--after <position>', 'begin after this position').argParser(position).conflicts('since'),
+    )
     .option('--since <time>', 'only events recorded from this time on', bound)
     .option('--until <time>', 'only events recorded before this time', bound)
     .addOption(new Option('--follow', 'keep printing new events until interrupted').conflicts('until'))
-    .addOption(new Option('--output <file>', 'with --follow: append to this file').conflicts(NOT_INTO_FILE))
-    .option('--cursor-file <file>', 'with --output: continue from here, and note here how far it is written')
+    .addOption(
+      new Option('--output <file>', 'with --follow: append to this file instead of printing').conflicts(
+        NOT_INTO_FILE,
+      ),
+    )
+    .option(
+      '--cursor-file <file>',
+      'with --output: continue from here, and note here up to where it is written',
+    )
     .option('--limit <n>', 'stop after this many events', oneOrMore)
     .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'pretty']))
     .addHelpText('after', HELP)
@@ -271,7 +283,9 @@ export const auditCommand = (io: Io): Command =>
       const isIntoFile = output !== undefined || cursorFile !== undefined;
       const isWhole = follow === true && output !== undefined && cursorFile !== undefined;
       if (isIntoFile && !(isWhole && output !== cursorFile))
-        command.error('error: --output and --cursor-file name two files, and are used with --follow');
+        command.error(
+          'error: --output and --cursor-file name two files, and are used together with --follow',
+        );
       return audit(io, options);
     })
     .addCommand(checkCommand(io));

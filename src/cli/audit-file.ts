@@ -23,7 +23,7 @@ export const readCursor = (cursorFile: string, log: string): Position | undefine
   if (named === log) return position;
   throw fault(
     'wrong_usage',
-    `${cursorFile} is of the log ${String(named)}; this is ${log}. Name another one.`,
+    `${cursorFile} belongs to the log ${String(named)}, and this is the log ${log}. Name a new cursor file for it.`,
   );
 };
 

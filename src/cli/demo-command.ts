@@ -23,5 +23,5 @@ export const demoCommand = (io: Io): Command =>
     .description('create a tenant with an Application and a month of facts to look at; its key is shown once')
     .addHelpText(
       'after',
-      '\nEach run creates another tenant. Remove it: tenant-ledger tenant delete TENANT_ID',
+      '\nEach run creates another tenant. To remove it: tenant-ledger tenant delete TENANT_ID',
     );

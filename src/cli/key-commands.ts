@@ -69,7 +69,9 @@ const show = (io: Io): Command =>
     printTable(io, uses.map(dayRow));
     if (uses.length === 0) notice(io, 'It was not used in the last 30 days, as far as that was recorded.');
   })
-    .description('show a key and what it was used for on each of the last 30 days (UTC)')
+    .description(
+      'show a key and what it was used for on each of the last 30 days (UTC), as far as it is in the log',
+    )
     .argument('<key-id>', 'the id of the key', uuid)
     .addOption(option.tenant());
 
@@ -113,7 +115,9 @@ const find = (io: Io): Command =>
     };
     printOne(io, view, options);
   })
-    .description('find the owner of the key on stdin, for example in a report; it is not printed')
+    .description(
+      'find the owner of the key on stdin, for example in the report of a scanner; it is not printed',
+    )
     // Without a description, the help does not show it.
     .argument('[key]', undefined, notTheKey('key find'))
     .usage('[options] < FILE');
@@ -138,8 +142,14 @@ const revoke = (io: Io): Command =>
     await session.write(tenantId, revokeKey(keyId), options.actor);
     printOne(io, { key_id: keyId, status: 'revoked' }, options);
   })
-    .description('revoke a key by its id or given on stdin: at once for writes, within a second for reads')
-    .argument('[key-id]', 'left out: the key itself is read from stdin', notTheKey('key revoke', uuid))
+    .description(
+      'revoke a key, named by its id or given on stdin: at once for writes, within a second for reads',
+    )
+    .argument(
+      '[key-id]',
+      'the id of the key; left out: the key itself is read from stdin',
+      notTheKey('key revoke', uuid),
+    )
     .option('--tenant <uuid>', 'the tenant; needed with the id of a key', uuid)
     .addOption(option.actor());
 

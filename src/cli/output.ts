@@ -88,7 +88,10 @@ export const writeOut = async ({ stdout }: Io, text: string | Buffer, signal: Ab
 /** A process that is suspended in the middle of a write would keep its lock, and block everybody else. */
 export const ignoreCtrlZ = (io: Io): void =>
   void io.on('SIGTSTP', () =>
-    notice(io, 'Not suspended: others may need its lock. Ctrl-C stops it; running it again continues.'),
+    notice(
+      io,
+      'Not suspended: others may need what it has locked. Ctrl-C stops it; running it again continues.',
+    ),
   );
 
 const OUTPUT_LOST = 'output lost';

@@ -51,7 +51,10 @@ export const createApplication =
     mustBeAssignable(input.permissions, input.type);
     mustHoldAll(context, input.permissions, 'Granting this');
     if (isIdUsed(tenant, input.applicationId))
-      throw refusal('already_exists', `There is, or was, an Application ${input.applicationId}.`);
+      throw refusal(
+        'already_exists',
+        `Application ${input.applicationId} already exists, or did before it was deleted.`,
+      );
     if (tenant.applications.size >= QUOTAS.applications)
       throw refusal('quota_exceeded', `A tenant can have at most ${QUOTAS.applications} Applications.`);
     const { applicationId, name, type: applicationType, key } = input;

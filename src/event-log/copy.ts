@@ -99,7 +99,9 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, onProgress: OnProg
       `The target is not a copy of this source: it has ${target.events} events with the digest ${target.digest}, the source has ${source.events} with ${source.digest}. Remove the target and copy again.`,
     );
   if ((await from.log.head())?.position !== head)
-    throw refused('The source was written to in the meantime. Stop what writes to it, and copy again.');
+    throw refused(
+      'The source was written to in the meantime. Stop whatever writes to it, and run the same command again.',
+    );
   await to.log.completeCopy();
   return source;
 };

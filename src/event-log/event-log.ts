@@ -214,7 +214,10 @@ export const mustBeAppendable = (events: readonly NewEvent[], serialised: readon
       throw new TypeError(`${recordedAt} is not a time as a log writes it.`);
   const size = serialised.reduce((sum, event) => sum + serialisedBytes(event), 0);
   if (size > MAX_APPEND_BYTES)
-    throw logFault('event_too_large', `An append has at most ${MAX_APPEND_BYTES} bytes; this has ${size}.`);
+    throw logFault(
+      'event_too_large',
+      `One append can hold at most ${MAX_APPEND_BYTES} bytes; this one has ${size}.`,
+    );
 };
 
 /** The events at or before a position; stops reading after it. Undefined: all events. */
@@ -278,7 +281,10 @@ export const appendUntilCertain = async (
     return await attempt(Math.max(1, end - monotonicMs()));
   } catch (error) {
     if (CERTAIN.has(codeOf(error))) throw error;
-    throw logFault('outcome_unknown', `The event log did not confirm the append. ${messageOf(error)}`);
+    throw logFault(
+      'outcome_unknown',
+      `The event log did not confirm whether the append succeeded. ${messageOf(error)}`,
+    );
   }
 };
 

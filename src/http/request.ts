@@ -171,7 +171,10 @@ export const readJsonBody = async (ctx: ApiContext, isOptional = false): Promise
 export const readLinesBody = async (ctx: ApiContext): Promise<void> => {
   const type = ctx.request.is([LINES, 'application/json']);
   if (type === false)
-    throw fault('unsupported_media_type', `Send ${LINES}, or one fact or an array as JSON, in UTF-8.`);
+    throw fault(
+      'unsupported_media_type',
+      `Send lines as ${LINES}, or one fact or an array as application/json, in UTF-8.`,
+    );
   if (type !== LINES) return readJsonBody(ctx);
   prepareToRead(ctx, MAX_LINES_BYTES);
   await readBytes(ctx, async () => undefined);

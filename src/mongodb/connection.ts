@@ -109,7 +109,11 @@ const finalFault = (error: unknown, place: string): Fault | undefined => {
       { isFinal: true },
     );
   if (name === 'MongoCompatibilityError')
-    return fault('read_models_unavailable', `MongoDB at ${place} is older than 4.4.`, { isFinal: true });
+    return fault(
+      'read_models_unavailable',
+      `MongoDB at ${place} is too old. Version 4.4 or newer is needed.`,
+      { isFinal: true },
+    );
   // Not of the socket of a server that is down.
   if ((code === 'ENOENT' || code === 'EACCES') && syscall !== 'connect')
     return invalidAddress(`a file that it names cannot be read (${safeMessageOf(error)})`);

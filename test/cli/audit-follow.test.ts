@@ -126,7 +126,7 @@ describe('tenant-ledger audit --follow --output', () => {
     const { cursorFile, start } = given();
     const refusals: readonly (readonly [string, string])[] = [
       ['no cursor', 'is no cursor file'],
-      [JSON.stringify({ log: randomUUID(), position: '0000000000000001' }), 'is of the log'],
+      [JSON.stringify({ log: randomUUID(), position: '0000000000000001' }), 'belongs to the log'],
       [
         JSON.stringify({ log: await log.identity(), position: '9'.repeat(16) }),
         'is not a position of this log',

@@ -73,7 +73,7 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   },
   {
     line: `key create --tenant ${A_UUID} --application ${A_UUID} --expires tomorrow`,
-    says: ["'tomorrow'", 'must be a date or a time, for example 2031-01-31T12:00:00Z'],
+    says: ["'tomorrow'", 'must be a time like 2031-01-31T12:00:00Z, or a date like 2031-01-31'],
   },
   {
     line: `key revoke --tenant ${A_UUID} key_1`,

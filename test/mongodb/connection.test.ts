@@ -143,7 +143,7 @@ describe('a connection to MongoDB', () => {
     const port = await begin(() => ({ ...HELLO, maxWireVersion: 8 }));
     await expect(open(`mongodb://127.0.0.1:${port}/ledger`, 60_000)).rejects.toMatchObject({
       code: 'read_models_unavailable',
-      message: `MongoDB at 127.0.0.1:${port}/ledger is older than 4.4.`,
+      message: `MongoDB at 127.0.0.1:${port}/ledger is too old. Version 4.4 or newer is needed.`,
     });
   });
 

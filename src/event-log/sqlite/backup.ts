@@ -60,7 +60,9 @@ const verified = (db: Database, where: string, onProgress: OnProgress): BackedUp
   const damage = damageIn(db);
   if (damage !== undefined) throw unusable(`The file in ${where} is damaged: ${damage}`);
   if (contents.checksum === stored) return contents;
-  throw unusable(`The events in ${where} are not those that were backed up.`);
+  throw unusable(
+    `The events in ${where} are not those that were backed up: something was changed, removed or added.`,
+  );
 };
 
 /** Throws unless the log has the last event of the backup that is to be replaced, which otherwise may be the better one. */

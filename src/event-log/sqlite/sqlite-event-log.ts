@@ -42,7 +42,10 @@ export interface AppenderFile {
 export type AppenderRequest = { readonly type: 'open' } | ({ readonly type: 'append' } & AppendRequest);
 
 const replaced = (path: string) =>
-  logFault('log_set_back', `The file ${path} was replaced or removed while it was open. Restart.`);
+  logFault(
+    'log_set_back',
+    `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
+  );
 
 interface Appender {
   readonly db: sqlite.Database;

@@ -23,8 +23,14 @@ const headersBy = (names: HeaderNames): Schema => ({
     `The entity tag of the Tenant or the Application, for \`If-Match\` and \`If-None-Match\`. A response with \`${names.completeUntil}\` has none.`,
   ),
   [names.readPending]: sometimes('The change is made, but reads may not show it yet.', TRUE),
-  [names.replayed]: sometimes('The response to an earlier request with this idempotency key, again.', TRUE),
-  [names.completeUntil]: sometimes('What was recorded from then on may be missing here.', moment),
+  [names.replayed]: sometimes(
+    'The request was made before, with the same idempotency key: this is its response again.',
+    TRUE,
+  ),
+  [names.completeUntil]: sometimes(
+    'What was recorded from this moment on may be missing in this response.',
+    moment,
+  ),
   'WWW-Authenticate': sometimes('401: how to authenticate.'),
   [names.tenantId]: sometimes('The Tenant of the key.', uuid),
   [names.applicationId]: sometimes('The Application of the key.', uuid),
@@ -42,7 +48,10 @@ const commonMembers = {
     `For programs. A later release may have others than ${Object.keys(httpProblems).join(', ')}.`,
     'precondition_failed',
   ),
-  trace_id: described({ type: 'string', pattern: '^[A-Za-z0-9._:-]{1,128}$' }, 'Finds it in the log lines.'),
+  trace_id: described(
+    { type: 'string', pattern: '^[A-Za-z0-9._:-]{1,128}$' },
+    "Finds the request in the service's log.",
+  ),
 };
 
 const someTexts: Schema = { ...listOf(text), minItems: 1 };
@@ -54,8 +63,14 @@ const ownMembers = {
     '`validation_failed`: what is wrong, by the name of the field as it was sent; `body` is the whole body.',
   ),
   required_permission: described(text, '`permission_missing`: what the key lacks.', 'tenant:update'),
-  application_type: described(oneOf(applicationTypes), '`permission_missing`: the type of its Application.'),
-  assignable: described({ type: 'boolean' }, '`permission_missing`: whether that type may ever hold it.'),
+  application_type: described(
+    oneOf(applicationTypes),
+    "`permission_missing`: the type of the key's Application.",
+  ),
+  assignable: described(
+    { type: 'boolean' },
+    '`permission_missing`: whether an Application of this type may ever hold it.',
+  ),
   missing_permissions: described(someTexts, '`permission_not_held`: the permissions that the key lacks.'),
   violated_policies: described(someTexts, '`rate_limited`: the names of the limits that were exceeded.'),
   progress: {

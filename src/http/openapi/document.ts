@@ -44,7 +44,7 @@ const idempotencyKey = { schema: { type: 'string', pattern: '^[!-~]{1,255}$' }, 
 
 const requestHeaders = (names: HeaderNames): Readonly<Record<string, Schema>> => ({
   [names.traceId]: {
-    description: 'Your own trace id: 1 to 128 of A-Z a-z 0-9 . _ : -',
+    description: 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -',
     example: 'checkout-42',
   },
   'If-None-Match': { description: 'Respond with 304 if this is still the entity tag.', example: '"7"' },

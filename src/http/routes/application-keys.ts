@@ -57,7 +57,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
   permission: 'application:read',
   query: listQuery,
   response: {
-    description: 'Those neither revoked nor expired, oldest first.',
+    description: 'Its keys that are neither revoked nor expired, oldest first.',
     schema: listOf(resource.keySchema),
   },
   reads: true,

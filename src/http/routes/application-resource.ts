@@ -35,7 +35,7 @@ export const keySchema = record(
     expires_at: described(moment, 'When it expires; absent: never.'),
     last_used_at: described(
       moment,
-      'When it was last used: exactly if here, else to the day; absent: never.',
+      'When it was last used: exactly if this instance served it, otherwise to the day; absent: never, or in the response to a write.',
     ),
   },
   ['key', 'name', 'created_by', 'expires_at', 'last_used_at'],
@@ -93,7 +93,7 @@ export const applicationNow = (tenantId: string, application: Application, at: s
 };
 
 export const applicationNotFound = () =>
-  fault('application_not_found', 'This Tenant has no such Application.');
+  fault('application_not_found', 'This Tenant has no Application with this id.');
 
 /** The id in the path. Anything but a UUID is not found. */
 export const applicationIdOf = ({ params }: AnyRequest): string => {

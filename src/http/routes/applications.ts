@@ -174,9 +174,12 @@ const creationBody = bodyCheck<WireApplication>(
     type: 'object',
     properties: {
       name: described({ type: 'string', validName: true }, 'Its name.'),
-      type: described(oneOf(applicationTypes), 'What kind of permissions it may hold; cannot be changed.'),
+      type: described(oneOf(applicationTypes), 'What kind of permissions it may hold; it cannot be changed.'),
       permissions: described(permissionsProperty, 'What it may do. Default: nothing.'),
-      create_key: described({ type: ['boolean', 'null'] }, 'Whether it gets a first key. Default: true.'),
+      create_key: described(
+        { type: ['boolean', 'null'] },
+        'Whether a first key is created with it. Default: true.',
+      ),
       expires_at: resource.keyProperties.expires_at,
       rules: rulesProperty,
     },

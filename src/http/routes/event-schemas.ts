@@ -53,7 +53,10 @@ export const eventSchema: Schema = record(
       'What the event says. Of the digest of a key, the SHA-256 is shown: `digest_sha256`.',
       { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
     ),
-    metadata: described(anything, 'All that is stored.', { version: 1, at: '2026-01-31T12:00:00.000Z' }),
+    metadata: described(anything, 'Everything that is stored with it.', {
+      version: 1,
+      at: '2026-01-31T12:00:00.000Z',
+    }),
     log: described(logSchema, 'Its row as `/logs` shows it. Absent: the event cannot be read.'),
     changes: described(
       listOf(change),
@@ -79,7 +82,10 @@ const trailer = record(
       { tenant: 4 },
     ),
     events: described(count, 'The number of events before it. If it is the limit, there may be more.', 1),
-    sha256: described({ type: 'string', pattern: '^[0-9a-f]{64}$' }, 'Of the lines before it.'),
+    sha256: described(
+      { type: 'string', pattern: '^[0-9a-f]{64}$' },
+      'The SHA-256 of all lines before it, with their line feeds.',
+    ),
   },
   ['after', 'limit', 'up_to'],
 );

@@ -49,7 +49,7 @@ export const getEventProof = route({
   summary: 'Get the proof that an event is in the log',
   permission: 'log:read',
   response: isPlain(
-    'Its row, hashes and a checkpoint (C2SP tlog-proof@v1).',
+    'The place of its row, hashes and a checkpoint (C2SP tlog-proof@v1).',
     note.proofText(0, [], exampleNote),
   ),
   reads: true,
@@ -104,7 +104,7 @@ export const getConsistencyProof = route<undefined, Query>({
   permission: 'log:read',
   query,
   response: isPlain(
-    'The size, hashes, an empty line and a checkpoint.',
+    'The size of the earlier log, hashes, an empty line and a checkpoint.',
     note.consistencyText(0, [], exampleNote),
   ),
   reads: true,
@@ -124,7 +124,7 @@ export const getEvidenceKey = route({
   summary: 'Get the key that checkpoints are checked with',
   permission: 'log:read',
   response: isPlain(
-    'The verifier key of all checkpoints (C2SP).',
+    'The verifier key of all checkpoints of the Tenant (C2SP).',
     `${note.verifierKey(origin, exampleKey)}\n`,
   ),
   handle: async ({ tenantId }, { evidence }) =>

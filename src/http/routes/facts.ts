@@ -26,7 +26,11 @@ const factSchema: Schema = {
   properties: {
     id: described(uuid, 'Counts once per tenant: a fact that is sent again is already there.'),
     tenant_id: described(uuid, 'The tenant that it is about.'),
-    type: described(text, '`TokenCreated` and the like, or `ActivityReported`.', 'TokenCreated'),
+    type: described(
+      text,
+      'For example `TokenCreated`, or `ActivityReported` for anything else.',
+      'TokenCreated',
+    ),
     version: described({ type: 'integer', format: 'int64' }, 'The version of the data. Default: 1.'),
     actor: described(actor, 'Who did it.'),
     trace_id: described(text, 'Its trace, 1 to 128 of A-Z a-z 0-9 . _ : -'),

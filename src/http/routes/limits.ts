@@ -5,7 +5,10 @@ import { count, listOf, described, record, text } from '../schema';
 const rateLimit = record('RateLimit', {
   name: described(text, 'As used in the `RateLimit` fields and in `violated_policies`.', 'global'),
   methods: described(listOf(text), 'The methods that it counts; `*` is all. HEAD counts as GET.'),
-  paths: described(listOf(text), 'The paths that it counts; `*` is all, and `/*` at the end all below.'),
+  paths: described(
+    listOf(text),
+    'The paths that it counts; `*` is all, and one that ends in `/*` all below it.',
+  ),
   limit: described(count, 'Requests allowed per client address and window.', 1_000),
   window_seconds: described(count, 'The length of a window.', 10),
   block_seconds: described(count, 'How long an address is blocked after exceeding the limit.', 10),

@@ -13,7 +13,11 @@ const DEFAULT_INTERVAL: Interval = 'day';
 const DEFAULT_INTERVALS = 30;
 
 const query = queryCheck({
-  interval: choiceParameter(`How long each is. Default: ${DEFAULT_INTERVAL}.`, INTERVAL_NAMES, 'hour'),
+  interval: choiceParameter(
+    `How long each interval is. Default: ${DEFAULT_INTERVAL}.`,
+    INTERVAL_NAMES,
+    'hour',
+  ),
   ...logFilters,
   start_date: dateParameter(
     `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end, at a whole one of UTC.`,
@@ -38,7 +42,11 @@ const momentsOf = (
   const from = Date.parse(start);
   const intervals = Math.ceil((Date.parse(end) - from) / ms);
   if (intervals > MAX_INTERVALS)
-    throw invalid({ interval: [`must be longer: there are ${intervals}, and at most ${MAX_INTERVALS}`] });
+    throw invalid({
+      interval: [
+        `must be longer: there are ${intervals} between these dates, and at most ${MAX_INTERVALS} are counted`,
+      ],
+    });
   const inside = Array.from({ length: Math.max(0, intervals - 1) }, (_, i) =>
     new Date(from + (i + 1) * ms).toISOString(),
   );
@@ -59,7 +67,10 @@ const countsSchema: Schema = record('LogCounts', {
   data: described(
     listOf(
       record('LogCount', {
-        start_date: described(moment, 'When the interval starts; it ends with the next one or `end_date`.'),
+        start_date: described(
+          moment,
+          'When the interval starts. It ends with the next one, or with `end_date`.',
+        ),
         count: described(count, 'How many rows it has.', 3),
       }),
     ),

@@ -24,13 +24,24 @@ export const logSchema = record(
     entity_type: described(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
     entity_id: described(text, 'Which entity of that type.', '11111111-2222-4333-8444-555555555555'),
     operation: described(text, 'What was done. More may come.', 'create', 'update', 'read', 'delete'),
-    message: described({ type: 'string', maxLength: 250 }, 'At most 250 UTF-16 units.', 'Tenant created'),
-    created_at: described(moment, 'When it was recorded; in the log of a Tenant it never runs backwards.'),
+    message: described(
+      { type: 'string', maxLength: 250 },
+      'One sentence, at most 250 UTF-16 units.',
+      'Tenant created',
+    ),
+    created_at: described(
+      moment,
+      'When the row was recorded; it never runs backwards in the log of a Tenant.',
+    ),
     source: described(
       oneOf(sources),
       'Who says so. `decision`: this service decided it; `access`: what a key was used for and refused; `fact`: another service reported it.',
     ),
-    actor_name: described(text, 'What the Application was called then, if that is on record.', 'Backend'),
+    actor_name: described(
+      text,
+      'What the Application that did it was called then; absent where that is not on record.',
+      'Backend',
+    ),
     occurred_at: described(moment, 'When a fact says that it happened; absent where it does not say.'),
   },
   ['actor_id', 'actor_type', 'actor_name', 'occurred_at'],
@@ -40,7 +51,9 @@ export const logSchema = record(
 export const logFilters = {
   entity_type: textParameter('Only what is about entities of this type.', 'tenant'),
   entity_id: textParameter('Only what is about this entity.', '11111111-2222-4333-8444-555555555555'),
-  start_date: dateParameter('Only what was recorded from then on: ISO 8601; a date alone is midnight UTC.'),
+  start_date: dateParameter(
+    'Only what was recorded from this moment on: ISO 8601; a date alone is midnight UTC.',
+  ),
   end_date: dateParameter('Only what was recorded before this moment, written likewise.'),
   actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
   operation: textParameter('Only this operation.', 'update'),

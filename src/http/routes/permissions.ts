@@ -5,13 +5,21 @@ import { route } from '../route';
 import { listOf, described, record, text, oneOf } from '../schema';
 
 const query = queryCheck({
-  application_type: choiceParameter('Only what this type may hold.', applicationTypes, 'management'),
+  application_type: choiceParameter(
+    'Only what Applications of this type may hold.',
+    applicationTypes,
+    'management',
+  ),
 });
 
 const permission = record('Permission', {
   type: described(text, 'The name that endpoints refer to: resource and action.', 'tenant:read'),
   description: described(text, 'What it allows.', 'Read Tenants'),
-  application_types: described(listOf(oneOf(applicationTypes)), 'What may hold it.', ['management']),
+  application_types: described(
+    listOf(oneOf(applicationTypes)),
+    'The types of Applications that may hold it.',
+    ['management'],
+  ),
 });
 
 export const listPermissions = route({

@@ -42,7 +42,10 @@ const usageReport: Schema = record(
 );
 
 const MAX_MONTHS = 120;
-const wholeNumber = wholeNumberParameter(`So many months up to \`month\`, at most ${MAX_MONTHS}.`, undefined);
+const wholeNumber = wholeNumberParameter(
+  `Lists so many months up to \`month\`, oldest first; at most ${MAX_MONTHS}.`,
+  undefined,
+);
 
 const query = queryCheck({
   month: {

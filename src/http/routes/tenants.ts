@@ -18,7 +18,10 @@ import { asOfParameter, readPast } from './as-of';
 
 /** Booleans, encoded as strings. */
 const tenantSettings = {
-  fingerprint_tokens: described(flag, 'Whether tokens are fingerprinted by the default of their type.'),
+  fingerprint_tokens: described(
+    flag,
+    'Whether all tokens are fingerprinted with the default expression of their type.',
+  ),
   deduplicate_tokens: described(flag, 'Whether tokens are deduplicated when they are created or updated.'),
 };
 

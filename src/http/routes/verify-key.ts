@@ -69,7 +69,7 @@ const verified = {
   permissions: described(listOf(text), 'What it may, as far as the type may hold it.', ['token:read']),
   expires_at: described(moment, 'When it expires, if it does.'),
   allowed: described({ type: 'boolean' }, 'Whether it has the permission that was asked for.', true),
-  as_of: described(moment, 'When this was so. Keep it for at most a second.', '2026-01-31T12:00:00.000Z'),
+  as_of: described(moment, 'All this was so then. Keep it for at most a second.', '2026-01-31T12:00:00.000Z'),
 };
 const { valid: _always, ...onlyOfValidOrNot } = verified;
 const verifiedSchema = record('VerifiedKey', verified, Object.keys(onlyOfValidOrNot));
@@ -103,7 +103,11 @@ const question = bodyCheck<WireQuestion>(
     properties: {
       key: described(text, 'The key that a client has sent.'),
       permission: described(oneOf(permissionNames), 'What the client wants to do.', 'token:read'),
-      client_address: described(text, "The client's IP address, for the record.", '192.0.2.1'),
+      client_address: described(
+        text,
+        "The client's IP address, for the record of what keys did.",
+        '192.0.2.1',
+      ),
     },
     required: ['key'],
   },
@@ -147,7 +151,10 @@ export const checkKey = serviceRoute<undefined, ReturnType<typeof query>>({
   service: 'verify',
   header: { name: 'verifyKey', description: 'The key that a client has sent.', example: 'key_…' },
   query,
-  response: { description: 'The key is valid and may.', headers: ['tenantId', 'applicationId', 'keyId'] },
+  response: {
+    description: 'The key is valid, and has the permission.',
+    headers: ['tenantId', 'applicationId', 'keyId'],
+  },
   handle: async (request, dependencies) => {
     const { headers: names } = dependencies.settings;
     const key = request.header(names.verifyKey) ?? '';
