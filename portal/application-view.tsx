@@ -80,22 +80,24 @@ export const ApplicationView = ({ id }: { readonly id: string }) => {
       <p>
         <a href={addressOf('applications')}>All Applications</a>
       </p>
+      <div class="head">
+        <h1 class="name" dir="auto">
+          {application?.name ?? 'Application'}
+        </h1>
+        {application === undefined ? null : (
+          <div class="buttons">
+            {holds('application:update') ? <button onClick={() => setDialog('edit')}>Edit …</button> : null}
+            {holds('application:delete') ? (
+              <button class="danger" onClick={() => setDialog('delete')}>
+                Delete …
+              </button>
+            ) : null}
+          </div>
+        )}
+      </div>
       <Waiting loaded={loaded} />
       {application === undefined ? null : (
         <>
-          <div class="head">
-            <h1 class="name" dir="auto">
-              {application.name}
-            </h1>
-            <div class="buttons">
-              {holds('application:update') ? <button onClick={() => setDialog('edit')}>Edit …</button> : null}
-              {holds('application:delete') ? (
-                <button class="danger" onClick={() => setDialog('delete')}>
-                  Delete …
-                </button>
-              ) : null}
-            </div>
-          </div>
           <About application={application} />
           <KeyList application={application} onChanged={reload} />
           {dialog === 'edit' ? (

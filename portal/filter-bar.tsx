@@ -150,7 +150,8 @@ const Chips = () => {
   const type = filters.value.entity_type ?? rows.value[0]?.log.entity_type ?? 'entity';
   const chip = (what: string, text: string, gone: Readonly<Record<string, undefined>>) => (
     <button type="button" class="set" title={`No longer this ${what}`} onClick={() => choose(gone)}>
-      {what} <bdi>{text}</bdi> ×
+      {text.startsWith(`${what} `) ? '' : `${what} `}
+      <bdi>{text}</bdi> ×
     </button>
   );
   return (

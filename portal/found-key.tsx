@@ -27,7 +27,8 @@ export const findKey = async (text: string): Promise<FoundKey | string> => {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key)));
   const body = { digest: [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('') };
   const found = await call<FoundKey>('/keys/find', { method: 'POST', body });
-  return found.ok ? found.value : textOf(found.problem);
+  if (found.ok) return found.value;
+  return found.problem.code === 'key_not_found' ? 'This Tenant has no such key.' : textOf(found.problem);
 };
 
 /** What it was used for in thirty days. */
@@ -58,7 +59,9 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
       This is the key <strong>{knownName('key', id) ?? 'without a name'}</strong> of{' '}
       <a href={addressOf('applications', { id: applicationId })}>{nameOf('application', applicationId)}</a>,{' '}
       <strong>{wordsOf(state)}</strong>. <Uses path={path} />{' '}
-      <a href={addressOf('logs', { entity_type: 'key', entity_id: id })}>What it did</a>{' '}
+      {/* The log knows the Application that has changed something, not the key. */}
+      <a href={addressOf('logs', { entity_type: 'key', entity_id: id })}>What it was used for</a>{' '}
+      <a href={addressOf('logs', { actor_id: applicationId })}>What its Application did</a>{' '}
       {state === 'active' && holds('application:update') ? (
         <button type="button" class="small danger" onClick={() => setRevoking(true)}>
           Revoke …

@@ -156,7 +156,8 @@ const restoreFocus = (opener: Element | null, around: Element | null | undefined
   if (document.activeElement !== document.body) return;
   if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
   if (document.activeElement !== document.body) return;
-  const heading = (around?.isConnected === true ? around : document).querySelector<HTMLElement>('h1, h2');
+  const near = around?.isConnected === true ? around.querySelector<HTMLElement>('h1, h2') : null;
+  const heading = near ?? document.querySelector<HTMLElement>('h1');
   heading?.setAttribute('tabindex', '-1');
   heading?.focus();
 };

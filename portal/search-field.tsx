@@ -23,7 +23,12 @@ const findRows = async ([filter, what]: (typeof MEANINGS)[number], id: string) =
   const type = filter === 'entity_id' ? page.value.data[0]?.entity_type : undefined;
   const count = page.value.pagination.total_items ?? 0;
   const address = withParameters({ ...NO_SUBJECT, [filter]: id });
-  return { what: type === undefined ? what : `the ${type}`, name: nameOf(type ?? '', id), count, address };
+  return {
+    what: type === undefined ? what.replace(/^an? /, 'the ') : `the ${type}`,
+    name: nameOf(type ?? '', id),
+    count,
+    address,
+  };
 };
 
 /** Takes what was pasted for whatever it is, and says so; or what it was tried as. */
@@ -54,8 +59,8 @@ const search = async (text: string): Promise<ComponentChildren> => {
     go(withParameters({ event: id }));
     return 'This is an event; it is open.';
   }
-  const last = UUID.test(id) ? 'an event' : 'an Application by name';
-  return `Nothing is called ${text}: it was tried as ${[...tried.map(([, what]) => what), last].join(', ')}.`;
+  const last = UUID.test(id) ? 'an event' : 'the name of an Application';
+  return `Nothing is called ${text}: it was tried as ${tried.map(([, what]) => what).join(', ')} and ${last}.`;
 };
 
 /** One field for whatever somebody has at hand. A key that is pasted is hashed here, and then gone. */
@@ -66,9 +71,12 @@ export const SearchField = () => {
   const find = async (input: HTMLInputElement): Promise<void> => {
     const text = input.value.trim();
     if (text === '' || isBusy) return;
+    const before = here();
     input.value = '';
     setBusy(true);
     setNote({ text: await search(text), at: here() });
+    // What found nothing can be corrected.
+    if (here() === before && input.value === '' && !isLikeKey(text)) input.value = text;
     setBusy(false);
   };
   return (

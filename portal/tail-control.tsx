@@ -1,9 +1,9 @@
 import { isPausedByHand, resumeTail, tailState, type TailState } from './log-rows.js';
 
-const TEXTS = { off: 'Not following', live: 'Live', reconnecting: 'Reconnecting …' };
+const TEXTS = { off: 'Not following', live: 'Live', paused: 'Paused', reconnecting: 'Reconnecting …' };
 
 const textOf = (state: TailState): string =>
-  state.kind === 'paused'
+  state.kind === 'paused' && state.count > 0
     ? `Paused, ${state.count.toLocaleString('en')}${state.isMore ? ' or more' : ''} new`
     : TEXTS[state.kind];
 

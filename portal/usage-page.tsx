@@ -54,7 +54,7 @@ const Meters = ({ rows }: MetersProps) => {
 const shareText = (active: number, included: number): string =>
   included === 0
     ? 'none included'
-    : `${Math.round((active / included) * 100)} % of ${included.toLocaleString('en')}`;
+    : `${Math.round((active / included) * 100).toLocaleString('en')} % of ${included.toLocaleString('en')}`;
 
 const meterOf = (one: Omit<ActiveTokens, 'month'>) => {
   const { monthly_active_tokens: value, included_monthly_active_tokens: included } = one;

@@ -140,7 +140,7 @@ describeInBrowser('the log explorer', () => {
     await home();
     await find(' rename-1 ');
     await page.waitForURL((url) => url.search === '?trace_id=rename-1');
-    await toldThat('This is a request rename-1: 1 row.');
+    await toldThat('This is the request rename-1: 1 row.');
     await find('many-7');
     await page.waitForURL((url) => url.search === '?entity_id=many-7');
     await toldThat('This is the token many-7: 1 row.');
@@ -154,7 +154,7 @@ describeInBrowser('the log explorer', () => {
     await detail().waitFor();
     await find('nothing-of-it');
     await toldThat(
-      'Nothing is called nothing-of-it: it was tried as an entity, a request, an Application by name.',
+      'Nothing is called nothing-of-it: it was tried as an entity, a request and the name of an Application.',
     );
     expect(new URL(page.url()).searchParams.get('event')).toBe(event);
   });
@@ -175,7 +175,7 @@ describeInBrowser('the log explorer', () => {
     await page.getByRole('button', { name: 'Revoke the key' }).click();
     await toldThat(/revoked\./);
     expect((await ask(`${service.url}/applications/key`, { key })).status).toBe(401);
-    await page.getByRole('link', { name: 'What it did' }).click();
+    await page.getByRole('link', { name: 'What it was used for' }).click();
     await page.waitForURL((url) => url.searchParams.get('entity_id') === keyId);
     await find(key.slice(0, 40));
     await toldThat('This looks like a part of a key. It was not sent; paste the whole one.');
@@ -350,7 +350,7 @@ describeInBrowser('the log explorer', () => {
     await report(['live-1']);
     await rows().filter({ hasText: 'live-1' }).waitFor();
     await page.locator('.list').evaluate((list) => list.scrollTo(0, 400));
-    await until(async () => (await state().innerText()) === 'Paused, 0 new');
+    await until(async () => (await state().innerText()) === 'Paused');
     const top = await page.locator('.list').evaluate((list) => list.scrollTop);
     const text = await rows().nth(12).innerText();
     await report(['live-2', 'live-3']);
