@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
-import { call, holds, isOwnKey, textOf } from './api.js';
+import { call, holds, textOf } from './api.js';
 import { usesText, useUses } from './key-uses.js';
 import { knownName, nameOf } from './names.js';
-import { Agreement, Ago, Dialog, Form } from './parts.js';
+import { Ago, Dialog } from './parts.js';
 import { addressOf } from './place.js';
+import { RevokeForm } from './revoke-key.js';
 import { wordsOf } from './words.js';
 
 /** Whose key it is, by the digest of what was pasted. */
@@ -69,15 +70,9 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
       ) : null}
       {isRevoking ? (
         <Dialog title="Revoke the key" onClose={() => setRevoking(false)}>
-          <Form
-            onSend={(_, write) => write(path, { method: 'DELETE' })}
-            onDone={done}
-            button="Revoke the key"
-            kind="danger"
-          >
-            <p>It is refused at once, for good.</p>
-            {isOwnKey(id) ? <Agreement text="this key, and your session ends with it" /> : null}
-          </Form>
+          <RevokeForm applicationId={applicationId} id={id} onDone={done}>
+            It is refused from now on, for good.
+          </RevokeForm>
         </Dialog>
       ) : null}
     </>

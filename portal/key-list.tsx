@@ -6,6 +6,7 @@ import { UseBars, Uses } from './key-uses.js';
 import { shortId } from './names.js';
 import { Ago, Agreement, counted, Dialog, Form, NewKey, TableHead } from './parts.js';
 import { addressOf, go, parameter, withParameters } from './place.js';
+import { RevokeForm } from './revoke-key.js';
 import type { Application, Key } from './wire.js';
 
 interface KeyProps {
@@ -85,23 +86,9 @@ const RegenerateForm = ({ application, onCreated }: CreateProps) => {
   );
 };
 
-const DeleteForm = ({ application, item, onDone }: KeyProps & { readonly onDone: () => void }) => (
-  <Form
-    onSend={(_, write) => write(pathOf({ application, item }), { method: 'DELETE' })}
-    onDone={onDone}
-    button="Delete the key"
-    kind="danger"
-  >
-    <p>
-      <KeyName item={item} /> is refused at once, for good. Last used: <Ago at={item.last_used_at} />.
-    </p>
-    {isOwnKey(item.id) ? <Agreement text="this key, and your session ends with it" /> : null}
-  </Form>
-);
-
 type Open =
   | { readonly kind: 'create' | 'regenerate' }
-  | { readonly kind: 'uses' | 'delete'; readonly item: Key }
+  | { readonly kind: 'uses' | 'revoke'; readonly item: Key }
   | { readonly kind: 'new'; readonly key: string | undefined };
 
 const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (open: Open) => void }) => (
@@ -130,8 +117,8 @@ const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (op
           Log
         </a>
         {holds('application:update') ? (
-          <button class="small danger" onClick={() => onOpen({ kind: 'delete', item })}>
-            Delete
+          <button class="small danger" onClick={() => onOpen({ kind: 'revoke', item })}>
+            Revoke …
           </button>
         ) : null}
       </div>
@@ -173,14 +160,14 @@ const TITLES = {
   create: 'New key',
   regenerate: 'Regenerate the key',
   uses: 'Uses of the key',
-  delete: 'Delete the key',
+  revoke: 'Revoke the key',
 };
 
 interface OpenDialogProps {
   readonly application: Application;
   readonly open: Open;
   readonly onOpen: (open: Open) => void;
-  readonly onClose: (deleted?: Key) => void;
+  readonly onClose: (revoked?: Key) => void;
 }
 
 const OpenDialog = ({ application, open, onOpen, onClose }: OpenDialogProps) => {
@@ -200,8 +187,11 @@ const OpenDialog = ({ application, open, onOpen, onClose }: OpenDialogProps) => 
       {kind === 'create' ? <CreateForm application={application} onCreated={onCreated} /> : null}
       {kind === 'regenerate' ? <RegenerateForm application={application} onCreated={onCreated} /> : null}
       {kind === 'uses' ? <Uses path={pathOf({ application, item: open.item })} /> : null}
-      {kind === 'delete' ? (
-        <DeleteForm application={application} item={open.item} onDone={() => onClose(open.item)} />
+      {kind === 'revoke' ? (
+        <RevokeForm applicationId={application.id} id={open.item.id} onDone={() => onClose(open.item)}>
+          <KeyName item={open.item} /> is refused from now on, for good. Last used:{' '}
+          <Ago at={open.item.last_used_at} />.
+        </RevokeForm>
       ) : null}
     </Dialog>
   );
@@ -213,9 +203,9 @@ export const KeyList = ({ application, onChanged }: { application: Application; 
   );
   const [gone, setGone] = useState<string>();
   const keys = application.keys.filter(({ id }) => id !== gone).toReversed();
-  const close = (deleted?: Key): void => {
+  const close = (revoked?: Key): void => {
     setOpen(undefined);
-    if (deleted !== undefined) setGone(deleted.id);
+    if (revoked !== undefined) setGone(revoked.id);
     if (parameter('open') !== undefined) go(withParameters({ open: undefined }), { replace: true });
     onChanged();
   };

@@ -262,7 +262,7 @@ interface NewKeyProps {
   readonly onAgain: () => void;
 }
 
-const LOST = 'It was created, but its key was lost: make a new one. Nobody has the lost one, so delete it.';
+const LOST = 'It was created, but its key was lost: make a new one. Nobody has the lost one, so revoke it.';
 
 const LostKey = ({ failure, onClose, onAgain }: NewKeyProps) => (
   <Dialog title={failure === undefined ? 'The key was lost' : 'There is no key yet'} onClose={onClose}>

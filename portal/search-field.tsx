@@ -23,12 +23,7 @@ const findRows = async ([filter, what]: (typeof MEANINGS)[number], id: string) =
   const type = filter === 'entity_id' ? page.value.data[0]?.entity_type : undefined;
   const count = page.value.pagination.total_items ?? 0;
   const address = withParameters({ ...NO_SUBJECT, [filter]: id });
-  return {
-    what: type === undefined ? what.replace(/^an? /, 'the ') : `the ${type}`,
-    name: nameOf(type ?? '', id),
-    count,
-    address,
-  };
+  return { what: type === undefined ? what : `the ${type}`, name: nameOf(type ?? '', id), count, address };
 };
 
 /** Takes what was pasted for whatever it is, and says so; or what it was tried as. */
@@ -52,7 +47,10 @@ const search = async (text: string): Promise<ComponentChildren> => {
         It is also {what}: {counted(count, 'row')}.
       </a>
     ));
-    return [`This is ${first.what} ${first.name}: ${counted(first.count, 'row')}. `, also];
+    return [
+      `This is ${first.what.replace(/^an? /, 'the ')} ${first.name}: ${counted(first.count, 'row')}. `,
+      also,
+    ];
   }
   // An event is asked for last: one that there is not is an error, and errors are for what is wrong.
   if (UUID.test(id) && (await call(`/events/${id}`)).ok) {
@@ -71,12 +69,12 @@ export const SearchField = () => {
   const find = async (input: HTMLInputElement): Promise<void> => {
     const text = input.value.trim();
     if (text === '' || isBusy) return;
-    const before = here();
+    const before = location.href;
     input.value = '';
     setBusy(true);
     setNote({ text: await search(text), at: here() });
     // What found nothing can be corrected.
-    if (here() === before && input.value === '' && !isLikeKey(text)) input.value = text;
+    if (location.href === before && input.value === '' && !isLikeKey(text)) input.value = text;
     setBusy(false);
   };
   return (
@@ -90,6 +88,7 @@ export const SearchField = () => {
           spellcheck={false}
           autocomplete="off"
           placeholder="Paste an id, a request’s trace, a key …"
+          onFocus={({ currentTarget }) => currentTarget.select()}
           onChange={({ currentTarget }) => void find(currentTarget)}
           onInput={({ currentTarget }) => hasKey(currentTarget.value) && void find(currentTarget)}
         />

@@ -157,6 +157,10 @@ describeInBrowser('the log explorer', () => {
       'Nothing is called nothing-of-it: it was tried as an entity, a request and the name of an Application.',
     );
     expect(new URL(page.url()).searchParams.get('event')).toBe(event);
+    // What found nothing is still there to be corrected, and gone as soon as somebody types something else.
+    expect(await page.getByLabel('Find').inputValue()).toBe('nothing-of-it');
+    await find('many-7');
+    await toldThat('This is the token many-7: 1 row.');
   });
 
   it('never sends a key that is pasted, names it by its digest, and revokes it', async () => {

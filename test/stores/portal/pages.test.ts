@@ -71,11 +71,13 @@ describeInBrowser('the pages of the portal', () => {
     await row.getByRole('button', { name: 'Uses' }).click();
     await dialog().getByText('Not used in the last 30 days.').waitFor();
     await dialog().getByRole('button', { name: 'Close' }).click();
-    await row.getByRole('button', { name: 'Delete' }).click();
-    expect(await dialog().innerText()).toMatch(/nightly .* is refused at once, for good. Last used: never/);
+    await row.getByRole('button', { name: 'Revoke …' }).click();
+    expect(await dialog().innerText()).toMatch(
+      /nightly .* is refused from now on, for good. Last used: never/,
+    );
     await dialog().getByRole('button', { name: 'Close' }).click();
-    await row.getByRole('button', { name: 'Delete' }).click();
-    await dialog().getByRole('button', { name: 'Delete the key' }).click();
+    await row.getByRole('button', { name: 'Revoke …' }).click();
+    await dialog().getByRole('button', { name: 'Revoke the key' }).click();
     await row.waitFor({ state: 'detached' });
     await button('Regenerate …').click();
     await dialog().getByRole('list', { name: 'Keys that end' }).getByRole('listitem').waitFor();
@@ -177,8 +179,8 @@ describeInBrowser('the pages of the portal', () => {
       if (opener === 'Edit …') await discard.click();
     };
     const opens = (name: string) => other.getByRole('button', { name, exact: true }).click();
-    await opens('Delete');
-    await tryTo('Delete', 'Delete the key');
+    await opens('Revoke …');
+    await tryTo('Revoke …', 'Revoke the key');
     await opens('Regenerate …');
     await tryTo('Regenerate …', 'Regenerate');
     await opens('Edit …');
@@ -383,7 +385,7 @@ describeInBrowser('the pages of the portal', () => {
       await check('New Application …');
       await page.getByRole('link', { name: 'Management' }).click();
       await button('Uses').first().waitFor();
-      for (const name of ['Edit …', 'Delete …', 'Regenerate …', 'Uses', 'Delete']) await check(name);
+      for (const name of ['Edit …', 'Delete …', 'Regenerate …', 'Uses', 'Revoke …']) await check(name);
       await button('New key …').click();
       await expectNoFaults('New key …');
       await dialog().getByRole('button', { name: 'Create' }).click();

@@ -121,8 +121,8 @@ describeInBrowser('what the portal writes', () => {
     await dialog('New key').getByRole('button', { name: 'Create' }).click();
     await page.getByLabel('I have kept the key').check();
     await page.keyboard.press('Escape');
-    await page.getByRole('row', { name: 'second' }).getByRole('button', { name: 'Delete' }).click();
-    await dialog('Delete the key').getByRole('button', { name: 'Delete the key' }).click();
+    await page.getByRole('row', { name: 'second' }).getByRole('button', { name: 'Revoke …' }).click();
+    await dialog('Revoke the key').getByRole('button', { name: 'Revoke the key' }).click();
     await page.getByRole('row', { name: 'second' }).waitFor({ state: 'detached' });
     await until(async () => (await page.evaluate('document.activeElement.innerText')) === 'Keys');
     await button('Edit …').click();
