@@ -178,6 +178,7 @@ describeInBrowser('the log explorer', () => {
     expect(await accessibilityFaults(page)).toEqual([]);
     await page.getByRole('button', { name: 'Revoke the key' }).click();
     await toldThat(/revoked\./);
+    await until(async () => (await page.evaluate('document.activeElement.innerText')) === 'Log');
     expect((await ask(`${service.url}/applications/key`, { key })).status).toBe(401);
     await page.getByRole('link', { name: 'What it was used for' }).click();
     await page.waitForURL((url) => url.searchParams.get('entity_id') === keyId);

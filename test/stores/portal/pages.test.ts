@@ -44,6 +44,7 @@ describeInBrowser('the pages of the portal', () => {
     expect(key).toMatch(/^key_[0-9A-Za-z]{55}$/);
     await keep();
     await page.getByRole('heading', { name: '<b>Shop</b>' }).waitFor();
+    await until(async () => (await page.evaluate('document.activeElement.innerText')) === '<b>Shop</b>');
     expect(await page.content()).not.toContain(key);
     expect((await ask(`${service.url}/applications/key`, { key })).json.permissions).toEqual([
       'token:create',
