@@ -59,17 +59,25 @@ addEventListener('beforeunload', (event) => {
 const Question = ({ goOn }: { readonly goOn: () => void }) => {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => ref.current?.showModal(), []);
-  const discard = (): void => {
+  /** The browser tells only later that a dialog was closed; by then another question may be asked. */
+  const answered = (): void => {
+    if (leaving.value === goOn) leaving.value = undefined;
+  };
+  const stay = (): void => {
     ref.current?.close();
+    answered();
+  };
+  const discard = (): void => {
+    stay();
     unsaved.clear();
     goOn();
   };
   return (
-    <dialog ref={ref} aria-label="Not saved" onClose={() => (leaving.value = undefined)}>
+    <dialog ref={ref} aria-label="Not saved" onClose={answered}>
       <h2>Not saved</h2>
       <p>What you have here is not saved yet, and would be lost.</p>
       <div class="buttons">
-        <button class="primary" autofocus onClick={() => ref.current?.close()}>
+        <button class="primary" autofocus onClick={stay}>
           Stay here
         </button>
         <button class="danger" onClick={discard}>
@@ -80,4 +88,5 @@ const Question = ({ goOn }: { readonly goOn: () => void }) => {
   );
 };
 
-export const Leaving = () => (leaving.value === undefined ? null : <Question goOn={leaving.value} />);
+export const Leaving = () =>
+  leaving.value === undefined ? null : <Question key={leaving.value} goOn={leaving.value} />;
