@@ -44,7 +44,7 @@ const measureAll = async (root: string, mongodbUrl: string): Promise<readonly Ba
         { server: await other('write-floor', mkdtempSync(join(root, 'f-'))), keys },
       ],
       ['PUT', 'embedded', '', embedded],
-      ['PUT', 'the least on an event store and MongoDB', '', { server: await startFloor(place), keys }],
+      ['PUT', 'the least in a cluster', '', { server: await startFloor(place), keys }],
       ['PUT', 'clustered', '', clustered],
     ];
     const loads = new Map<Load, Target>();

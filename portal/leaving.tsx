@@ -59,13 +59,13 @@ addEventListener('beforeunload', (event) => {
 const Question = ({ goOn }: { readonly goOn: () => void }) => {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => ref.current?.showModal(), []);
-  /** The browser tells only later that a dialog was closed; by then another question may be asked. */
-  const answered = (): void => {
-    if (leaving.value === goOn) leaving.value = undefined;
-  };
   const stay = (): void => {
     ref.current?.close();
-    answered();
+    leaving.value = undefined;
+  };
+  /** The browser tells only later that a dialog was closed; by then another question may be asked. */
+  const closed = (): void => {
+    if (ref.current !== null) leaving.value = undefined;
   };
   const discard = (): void => {
     stay();
@@ -73,7 +73,7 @@ const Question = ({ goOn }: { readonly goOn: () => void }) => {
     goOn();
   };
   return (
-    <dialog ref={ref} aria-label="Not saved" onClose={answered}>
+    <dialog ref={ref} aria-label="Not saved" onClose={closed}>
       <h2>Not saved</h2>
       <p>What you have here is not saved yet, and would be lost.</p>
       <div class="buttons">
@@ -88,5 +88,4 @@ const Question = ({ goOn }: { readonly goOn: () => void }) => {
   );
 };
 
-export const Leaving = () =>
-  leaving.value === undefined ? null : <Question key={leaving.value} goOn={leaving.value} />;
+export const Leaving = () => (leaving.value === undefined ? null : <Question goOn={leaving.value} />);
