@@ -8,6 +8,7 @@ import { condition } from '../../src/async/clock';
 import { addService } from '../../src/domain/services';
 import { newServiceKey } from '../../src/ledger/api-key';
 import { knownServices } from '../../src/ledger/services';
+import { buildFirst } from '../../src/projecting/rebuild';
 import { freePort } from '../support/free-port';
 import { OWNER } from '../support/given';
 import { mongodbUrl } from '../support/mongodb/databases';
@@ -134,6 +135,8 @@ const writtenNames = async (folder: string, log: Log): Promise<ReadonlyMap<strin
 const withApp = async <T>(folder: string, log: Log, work: (app: App) => Promise<T>): Promise<T> => {
   const app = await openAppIn(folder, log);
   try {
+    // A command builds them only of a small log.
+    if ((await app.readModels.live()) === undefined) await buildFirst(app);
     const head = await app.log.head();
     if (head !== undefined) await app.catchUp(head.position, 10_000);
     return await work(app);
