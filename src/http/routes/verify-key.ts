@@ -29,7 +29,7 @@ interface Question {
 type Answer =
   { readonly reason: Reason } | { readonly identity: Identity; readonly isAllowed: boolean | undefined };
 
-/** What a request with this key would be told. Recorded as a use or a refusal of that key. */
+/** How a request with this key would fare. Recorded as a use or a refusal of that key. */
 const verify = async (
   { key, permission, client }: Question,
   { at, deadline }: Pick<ServiceRequest<unknown>, 'at' | 'deadline'>,
@@ -129,7 +129,7 @@ export const verifyKey = serviceRoute<WireQuestion>({
   service: 'verify',
   isRead: true,
   body: question,
-  response: { description: 'What a request with the key would be told.', schema: verifiedSchema },
+  response: { description: 'How a request with the key would fare.', schema: verifiedSchema },
   handle: async (request, dependencies) => {
     const { key, permission } = request.body;
     const address = addressOf(request.body);
