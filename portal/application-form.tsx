@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import { holds, isOwn, textOf, type Result, type Write } from './api.js';
 import { EditForm, NameField, type Fields } from './editing.js';
-import { Expiry, expiryIn, textIn } from './expiry.js';
-import { forgetNames } from './names.js';
+import { Expiry, expiryIn, textIn } from './moment-input.js';
+import { learnApplications } from './names.js';
 import { Agreement, Form } from './parts.js';
 import { PermissionMatrix } from './permission-matrix.js';
 import type { Application, ApplicationType, Key } from './wire.js';
@@ -111,8 +111,8 @@ export const EditApplicationForm = ({ application, etag, onDone }: EditProps) =>
     fieldsOf,
     bodyOf,
   };
-  const done = (): void => {
-    forgetNames();
+  const done = (saved: Application): void => {
+    learnApplications([saved]);
     onDone();
   };
   const lostIn = (draft: Fields, base: Fields): string =>

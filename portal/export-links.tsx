@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { downloadLink, refusalOf, tenantName } from './api.js';
-import { filters, queryOf } from './filters.js';
+import { filters, queryOf, scope, SCOPES } from './filters.js';
 import { nameOf } from './names.js';
 import { Alert } from './parts.js';
 import { timeStyle } from './place.js';
@@ -14,8 +14,9 @@ const FILES = [
 
 /** Named after the Tenant, the filter and the day: `acme-tenant-update-2026-11-19`. */
 const fileName = (isWhole: boolean): string => {
-  const { start_date: from = '', end_date: upTo = '', actor_id: actor, ...others } = filters.value;
+  const { start_date: from = '', end_date: upTo = '', actor_id: actor, source, ...others } = filters.value;
   const filter = [
+    source && SCOPES[scope.value][0],
     ...Object.values(others),
     actor && nameOf('application', actor),
     from.slice(0, 10),

@@ -34,13 +34,13 @@ export const findKey = async (text: string): Promise<FoundKey | string> => {
 
 /** What it was used for in thirty days. */
 const Uses = ({ path }: { readonly path: string }) => {
-  const loaded = useUses({ path });
-  if (loaded?.ok !== true) return <>Its uses {loaded === undefined ? 'are counted …' : 'are not known.'}</>;
-  const last = loaded.value[0]?.last_used_at;
+  const { loaded, value } = useUses({ path });
+  if (value === undefined) return <>Its uses {loaded === undefined ? 'are counted …' : 'are not known.'}</>;
+  const last = value[0]?.last_used_at;
   if (last === undefined) return <>It was not used in the last 30 days.</>;
   return (
     <>
-      In the last 30 days: {usesText(loaded.value)}, last <Ago at={last} />.
+      In the last 30 days: {usesText(value)}, last <Ago at={last} />.
     </>
   );
 };

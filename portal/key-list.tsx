@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
 import { holds, isOwn, isOwnKey, type Result, type Write } from './api.js';
-import { Expiry, expiryIn, textIn } from './expiry.js';
+import { Expiry, expiryIn, textIn } from './moment-input.js';
 import { expiresSoon, isUnused, UNUSED_DAYS } from './key-state.js';
 import { UseBars, Uses } from './key-uses.js';
 import { shortId } from './names.js';
-import { Ago, Agreement, counted, Dialog, Form, NewKey, TableHead } from './parts.js';
+import { Ago, Agreement, Dialog, Form, NewKey, Table, type Cells } from './parts.js';
 import { addressOf, go, parameter, withParameters } from './place.js';
 import { RevokeForm } from './revoke-key.js';
 import type { Application, Key } from './wire.js';
@@ -91,70 +91,26 @@ type Open =
   | { readonly kind: 'uses' | 'revoke'; readonly item: Key }
   | { readonly kind: 'new'; readonly key: string | undefined };
 
-const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (open: Open) => void }) => (
-  <tr>
-    <th scope="row">
-      <KeyName item={item} />
-    </th>
-    <td data-label="State">
-      <span class={stateOf(item)[0]}>{stateOf(item)[1]}</span>
-    </td>
-    <td data-label="30 days">
-      <UseBars path={pathOf({ application, item })} />
-    </td>
-    <td data-label="Last used">
-      <Ago at={item.last_used_at} />
-    </td>
-    <td data-label="Expires">
-      <Ago at={item.expires_at} />
-    </td>
-    <td>
-      <div class="buttons">
-        <button class="small" onClick={() => onOpen({ kind: 'uses', item })}>
-          Uses
-        </button>
-        <a class="button small" href={addressOf('logs', { entity_type: 'key', entity_id: item.id })}>
-          Log
-        </a>
-        {holds('application:update') ? (
-          <button class="small danger" onClick={() => onOpen({ kind: 'revoke', item })}>
-            Revoke …
-          </button>
-        ) : null}
-      </div>
-    </td>
-  </tr>
-);
-
-/** So many are shown at first: each has its own bars. */
-const FIRST_KEYS = 20;
-
-interface TableProps {
-  readonly application: Application;
-  readonly keys: readonly Key[];
-  readonly onOpen: (open: Open) => void;
-}
-
-const KeyTable = ({ application, keys, onOpen }: TableProps) => {
-  const [shown, setShown] = useState(FIRST_KEYS);
-  return (
-    <>
-      <table class="stacked flow">
-        <TableHead titles={['Name', 'State', 'Last 30 days', 'Last used', 'Expires', 'Actions']} />
-        <tbody>
-          {keys.slice(0, shown).map((item) => (
-            <KeyRow key={item.id} application={application} item={item} onOpen={onOpen} />
-          ))}
-        </tbody>
-      </table>
-      {shown >= keys.length ? null : (
-        <button onClick={() => setShown(shown + FIRST_KEYS)}>
-          Show more of {counted(keys.length, 'key')}
-        </button>
-      )}
-    </>
-  );
-};
+const cellsOf = ({ application, item }: KeyProps, onOpen: (open: Open) => void): Cells => [
+  <KeyName item={item} />,
+  <span class={stateOf(item)[0]}>{stateOf(item)[1]}</span>,
+  <UseBars key={item.id} path={pathOf({ application, item })} />,
+  <Ago at={item.last_used_at} />,
+  <Ago at={item.expires_at} />,
+  <div class="buttons">
+    <button class="small" onClick={() => onOpen({ kind: 'uses', item })}>
+      Uses
+    </button>
+    <a class="button small" href={addressOf('logs', { entity_type: 'key', entity_id: item.id })}>
+      Log
+    </a>
+    {holds('application:update') ? (
+      <button class="small danger" onClick={() => onOpen({ kind: 'revoke', item })}>
+        Revoke …
+      </button>
+    ) : null}
+  </div>,
+];
 
 const TITLES = {
   create: 'New key',
@@ -222,11 +178,11 @@ export const KeyList = ({ application, onChanged }: { application: Application; 
           </div>
         ) : null}
       </div>
-      {keys.length === 0 ? (
-        <p class="quiet">There is no valid key.</p>
-      ) : (
-        <KeyTable application={application} keys={keys} onOpen={setOpen} />
-      )}
+      {keys.length === 0 ? <p class="quiet">There is no valid key.</p> : null}
+      <Table
+        titles={['Name', 'State', 'Last 30 days', 'Last used', 'Expires', 'Actions']}
+        rows={keys.map((item) => cellsOf({ application, item }, setOpen))}
+      />
       {open === undefined ? null : (
         <OpenDialog application={application} open={open} onOpen={setOpen} onClose={close} />
       )}

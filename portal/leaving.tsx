@@ -25,20 +25,7 @@ export const leave = (goOn: () => void): void => {
   else goOn();
 };
 
-// This module is loaded before those that follow links and the history, so it hears of them first.
-addEventListener(
-  'click',
-  (event) => {
-    const link = event.target instanceof Element ? event.target.closest('a') : null;
-    const isElsewhere = event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey;
-    if (!isUnsaved() || link === null || link.target !== '' || isElsewhere) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    leave(() => link.click());
-  },
-  { capture: true },
-);
-
+// This module is loaded before the one that follows the history, so it hears of it first.
 addEventListener(
   'popstate',
   (event) => {

@@ -1,7 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { ALL_TIME, filters, hasSubject, scope, UNFILTERED } from './filters.js';
 import { isLoading, loadOlder, lookedAt, MAX_ROWS, newAbove, next, problem, rows } from './log-rows.js';
-import { memo } from './memo.js';
 import { actorOf } from './names.js';
 import { clock, counted, TableHead, Time } from './parts.js';
 import { go, parameter, timeStyle, withParameters } from './place.js';
@@ -51,8 +50,11 @@ interface RowProps {
   readonly isOpen: boolean;
 }
 
-/** The whole row opens; the keyboard stops at it once. */
-const LogRow = memo(({ row, isOpen }: RowProps) => {
+/**
+ * The whole row opens; the keyboard stops at it once. There may be thousands: since it reads a signal, it is only shown
+ * anew if that, or one of its properties, has changed.
+ */
+const LogRow = ({ row, isOpen }: RowProps) => {
   const { id, created_at, operation, actor_id } = row.log;
   const happened = happenedAt(row);
   return (
@@ -85,7 +87,7 @@ const LogRow = memo(({ row, isOpen }: RowProps) => {
       </td>
     </tr>
   );
-});
+};
 
 /** The day of the rows below it; it stays in view. */
 const DayLine = ({ at }: { readonly at: string }) => {

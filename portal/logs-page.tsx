@@ -8,6 +8,7 @@ import { isHelpShown, Keyboard } from './keyboard.js';
 import { isReading, leave, load, resumeTail, stopRows, tailState } from './log-rows.js';
 import { isLoading, next, problem, rows, total } from './log-rows.js';
 import { LogTable } from './log-table.js';
+import { askForApplications } from './names.js';
 import { Alert, counted } from './parts.js';
 import { parameter, place, withParameters } from './place.js';
 import { Scopes } from './scopes.js';
@@ -50,7 +51,10 @@ const useRows = (list: { readonly current: HTMLDivElement | null }): void => {
     };
   }, [JSON.stringify(filters.value)]);
   useEffect(() => void (entry.current = place.value.entry));
-  useEffect(() => stopRows, []);
+  useEffect(() => {
+    void askForApplications();
+    return stopRows;
+  }, []);
 };
 
 export const LogsPage = () => {

@@ -15,6 +15,13 @@ export const Alert = ({ text }: { readonly text: string | undefined }) =>
     </p>
   );
 
+export const Notice = ({ text }: { readonly text: string | undefined }) =>
+  text === undefined ? null : (
+    <p class="outage" role="status">
+      {text}
+    </p>
+  );
+
 /** Instead of what is not there yet, or not to be had. */
 export const Waiting = ({ loaded }: { readonly loaded: Result<unknown> | undefined }) =>
   loaded === undefined ? (
@@ -38,6 +45,36 @@ export const TableHead = ({ titles }: { readonly titles: readonly string[] }) =>
     </tr>
   </thead>
 );
+
+/** The first cell says what its row is about. */
+export type Cells = readonly ComponentChildren[];
+
+interface TableProps {
+  readonly titles: readonly string[];
+  readonly rows: readonly Cells[];
+}
+
+/** Nothing if there are no rows. On a phone they become paragraphs, so each cell says what it is. */
+export const Table = ({ titles, rows }: TableProps) =>
+  rows.length === 0 ? null : (
+    <table class="stacked">
+      <TableHead titles={titles} />
+      <tbody>
+        {rows.map(([first, ...others]) => (
+          <tr>
+            <th scope="row" dir="auto">
+              {first}
+            </th>
+            {others.map((cell, i) => (
+              <td data-label={titles[i + 1]} dir="auto">
+                {cell}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 
 export const clock = signal(Date.now());
 setInterval(() => (clock.value = Date.now()), 10_000);

@@ -131,7 +131,7 @@ const TenantNow = (props: TenantProps) => {
 
 export const TenantPage = () => {
   const asOf = parameter('as_of');
-  const [loaded, reload] = useLoaded<Tenant>('/tenants/self');
+  const { loaded, value: tenant, etag, reload } = useLoaded<Tenant>('/tenants/self');
   return (
     <main class="page">
       <div class="head">
@@ -139,10 +139,8 @@ export const TenantPage = () => {
         <AsOfChoice />
       </div>
       <Waiting loaded={loaded} />
-      {loaded?.ok === true && asOf !== undefined ? <TenantThen asOf={asOf} now={loaded.value} /> : null}
-      {loaded?.ok === true && asOf === undefined ? (
-        <TenantNow tenant={loaded.value} etag={loaded.etag ?? ''} onDone={reload} />
-      ) : null}
+      {tenant && asOf !== undefined ? <TenantThen asOf={asOf} now={tenant} /> : null}
+      {tenant && asOf === undefined ? <TenantNow tenant={tenant} etag={etag} onDone={reload} /> : null}
     </main>
   );
 };

@@ -97,6 +97,14 @@ export interface Application {
   readonly created_at: string;
 }
 
+/** Whose session it is. Nobody's: it is empty. */
+export interface FoundSession {
+  readonly session?: string;
+  readonly application?: Application;
+  /** If the key may see it. */
+  readonly tenant_name?: string;
+}
+
 export type ApplicationType = 'public' | 'private' | 'management';
 
 export interface ApplicationPage {

@@ -2,19 +2,19 @@ import { readFileSync } from 'node:fs';
 import type { Browser, Locator, Page, Request } from 'playwright-core';
 import { revokeKey } from '../../../src/domain/application-keys';
 import { openCheckpoint, readProof } from '../../../src/evidence/note';
-import { beside, type Beside } from '../../support/beside';
+import type { Beside } from '../../support/beside';
 import {
   accessibilityFaults,
   describeInBrowser,
   FAILED_REQUESTS,
-  launch,
   openTab,
   openWindow,
   signInTo,
 } from '../../support/browser';
 import { ask } from '../../support/http';
+import { numbered, openPortal, reportTokens } from '../../support/portal';
 import { fact, reportFacts } from '../../support/reported-facts';
-import { allProjected, startService, type Service } from '../../support/service';
+import { allProjected, type Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 const NASTY = '<img src=x onerror=alert(1)> "quoted" \u05e9\u05dc\u05d5\u05dd \u{1f600} & more';
@@ -26,9 +26,7 @@ describeInBrowser('the log explorer', () => {
   let tenantId: string;
   let page: Page;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    by = await beside(service);
-    tenantId = await by.tenantId();
+    ({ browser, service, by, tenantId, page } = await openPortal({ at: 'logs' }));
     const put = {
       method: 'PUT',
       key: service.key,
@@ -36,23 +34,14 @@ describeInBrowser('the log explorer', () => {
       headers: { 'SVC-TRACE-ID': 'rename-1' },
     };
     expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
-    await report(Array.from({ length: 300 }, (_, i) => `many-${i}`));
-    page = await openWindow(browser);
-    await signInTo(page, service.url, service.key, 'logs');
+    await report(numbered(300, 'many'));
   });
   afterAll(async () => {
     await service.stop();
     expect(service.stderr()).not.toContain('"level":50');
   });
 
-  const report = async (ids: readonly string[]): Promise<void> => {
-    await reportFacts(
-      service.folder,
-      tenantId,
-      ids.map((id) => fact('TokenCreated', id)),
-    );
-    await allProjected(service);
-  };
+  const report = (ids: readonly string[]) => reportTokens({ service, tenantId }, ids);
   const rows = () => page.locator('table.log [data-id]');
   const state = () => page.locator('.state');
   const home = async (): Promise<void> => {

@@ -1,16 +1,8 @@
 import { availableParallelism, loadavg } from 'node:os';
 import type { Browser, CDPSession, Page } from 'playwright-core';
-import { beside } from '../../support/beside';
-import {
-  accessibilityFaults,
-  describeInBrowser,
-  launch,
-  openTab,
-  openWindow,
-  signInTo,
-} from '../../support/browser';
-import { fact, reportFacts } from '../../support/reported-facts';
-import { allProjected, startService, type Service } from '../../support/service';
+import { accessibilityFaults, describeInBrowser, openTab, openWindow, signInTo } from '../../support/browser';
+import { numbered, reportTokens, startPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 
 const MAX_BYTES = 140_000;
 const MAX_MS = 1_000;
@@ -65,11 +57,9 @@ describeInBrowser('the first page', () => {
   let browser: Browser;
   let service: Service;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    const tenantId = await (await beside(service)).tenantId();
-    const facts = Array.from({ length: 300 }, (_, i) => fact('TokenCreated', `token-${i}`));
-    await reportFacts(service.folder, tenantId, facts);
-    await allProjected(service);
+    const portal = await startPortal();
+    ({ browser, service } = portal);
+    await reportTokens(portal, numbered(300, 'token'));
   });
 
   const SIGN_IN = 'input[name=key]';

@@ -1,16 +1,16 @@
 import type { Browser, Page } from 'playwright-core';
 import { TIMES } from '../../../src/times';
-import { beside, type Beside } from '../../support/beside';
+import type { Beside } from '../../support/beside';
 import {
   accessibilityFaults,
   describeInBrowser,
   FAILED_REQUESTS,
-  launch,
   openWindow,
   signInTo,
 } from '../../support/browser';
 import { ask } from '../../support/http';
-import { startService, type Service } from '../../support/service';
+import { startPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 const DAY_MS = 86_400_000;
@@ -21,12 +21,11 @@ describeInBrowser('the overview, Applications and keys', () => {
   let service: Service;
   let by: Beside;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService({}, AT_ONCE)]);
-    by = await beside(service);
+    ({ browser, service, by } = await startPortal(AT_ONCE));
   });
 
   /** A tab that shows the portal to the owner of a Tenant. */
-  const openPortal = async (tenantId: string) => {
+  const openAs = async (tenantId: string) => {
     const { key } = await by.newOwner(tenantId);
     const page = await openWindow(browser, FAILED_REQUESTS);
     await signInTo(page, service.url, key);
@@ -38,7 +37,7 @@ describeInBrowser('the overview, Applications and keys', () => {
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
   it('lead a new Tenant to its first call, and tick what arrives', async () => {
-    const { page } = await openPortal(await newTenantId());
+    const { page } = await openAs(await newTenantId());
     const step = (name: string) => page.getByRole('listitem').filter({ hasText: name });
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await step('Call the API').getByRole('button', { name: 'Copy' }).click();
@@ -72,7 +71,7 @@ describeInBrowser('the overview, Applications and keys', () => {
   });
 
   it('say which keys need a look, and how near the plan is', async () => {
-    const { page, post, owner } = await openPortal(await newTenantId());
+    const { page, post, owner } = await openAs(await newTenantId());
     const expires_at = new Date(Date.now() + 3.5 * DAY_MS).toISOString();
     const { id, key } = await post('/applications', { name: 'Shop', type: 'private', expires_at });
     await post(`/applications/${String(id)}/keys`, { name: 'lasting' });
@@ -107,7 +106,7 @@ describeInBrowser('the overview, Applications and keys', () => {
   });
 
   it('find one of many Applications, and say of which the overview speaks', async () => {
-    const { page, post } = await openPortal(await newTenantId());
+    const { page, post } = await openAs(await newTenantId());
     for (let i = 1; i <= 104; i += 1)
       await post('/applications', {
         name: `Shop ${i}`,
@@ -136,7 +135,7 @@ describeInBrowser('the overview, Applications and keys', () => {
   });
 
   it('remember the theme, and lead to the API reference', async () => {
-    const { page } = await openPortal(await newTenantId());
+    const { page } = await openAs(await newTenantId());
     const scheme = () => page.evaluate('getComputedStyle(document.documentElement).colorScheme');
     await page.getByLabel('Theme').selectOption('Dark');
     expect(await scheme()).toBe('dark');

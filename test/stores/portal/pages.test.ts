@@ -1,16 +1,16 @@
 import type { Browser, Page } from 'playwright-core';
 import { pause } from '../../../src/async/clock';
-import { beside, type Beside } from '../../support/beside';
+import type { Beside } from '../../support/beside';
 import {
   accessibilityFaults,
   describeInBrowser,
   FAILED_REQUESTS,
-  launch,
   openWindow,
   signInTo,
 } from '../../support/browser';
 import { ask } from '../../support/http';
-import { startService, type Service } from '../../support/service';
+import { openPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 describeInBrowser('the pages of the portal', () => {
@@ -19,10 +19,7 @@ describeInBrowser('the pages of the portal', () => {
   let by: Beside;
   let page: Page;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    by = await beside(service);
-    page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, service.key);
+    ({ browser, service, by, page } = await openPortal({ expected: FAILED_REQUESTS }));
   });
 
   const open = (name: string) => page.goto(`${service.url}/portal/${name}`);
@@ -324,10 +321,12 @@ describeInBrowser('the pages of the portal', () => {
     const row = page.getByRole('row', { name: /^A private one private token:read ?token:use [0-9a-f]{8}…/ });
     const differs = /renamed to Renamed since; gained token:create; lost token:use$/;
     await until(async () => differs.test(await row.innerText()));
-    await page.getByLabel('As of').selectOption('Now');
+    await button('Now').click();
     await page.getByRole('link', { name: 'Renamed since' }).waitFor();
-    await page.getByLabel('As of').selectOption('An hour ago');
-    await page.getByLabel(/^Moment/).waitFor();
+    await page.getByLabel(/^As of/).fill('2026-01-31T12:00');
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => url.search.startsWith('?as_of=2026-01-'));
+    await page.getByText('There were none.').or(page.getByRole('alert')).waitFor();
   });
 
   it('are at every address below the portal, and say which there is not', async () => {
@@ -339,10 +338,7 @@ describeInBrowser('the pages of the portal', () => {
 
   it('show the usage', async () => {
     await open('usage');
-    await page
-      .getByRole('listitem')
-      .filter({ hasText: /^token.*last created/s })
-      .waitFor();
+    await page.getByRole('row', { name: /^token / }).waitFor();
   });
 
   it.each(['light', 'dark'] as const)(
