@@ -1,8 +1,6 @@
 import { call, type Result } from './api.js';
 import type { Application, ApplicationPage } from './wire.js';
 
-export const MAX_APPLICATIONS = 1_000;
-
 /** All Applications, of a moment or of now, oldest first. */
 export const loadApplications = async (
   abort?: AbortSignal,
@@ -15,7 +13,7 @@ export const loadApplications = async (
     if (!page.ok) return page;
     all.push(...page.value.data);
     const { next } = page.value.pagination;
-    if (next === undefined || all.length >= MAX_APPLICATIONS) return { ...page, value: all };
+    if (next === undefined) return { ...page, value: all };
     query.set('start', next);
   }
 };

@@ -40,18 +40,15 @@ const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
 const About = ({ application: { id, type, created_at, permissions } }: { application: Application }) => (
   <section class="card">
     <Facts
-      facts={[
-        { name: 'Type', value: type },
-        { name: 'Id', value: <IdText id={id} /> },
-        { name: 'Created', value: <Time at={created_at} /> },
-        {
-          name: 'Permissions',
-          value:
-            permissions.length === 0
-              ? 'none'
-              : permissions.map((permission) => <code key={permission}>{permission}</code>),
-        },
-      ]}
+      facts={{
+        Type: type,
+        Id: <IdText id={id} />,
+        Created: <Time at={created_at} />,
+        Permissions:
+          permissions.length === 0
+            ? 'none'
+            : permissions.map((permission) => <code key={permission}>{permission}</code>),
+      }}
     />
     <p class="buttons">
       <a href={addressOf('logs', { actor_id: id })}>What it did</a>
@@ -71,9 +68,6 @@ export const ApplicationView = ({ id }: { readonly id: string }) => {
   };
   return (
     <main class="page">
-      <p>
-        <a href={addressOf('applications')}>All Applications</a>
-      </p>
       <div class="head">
         <h1 class="name" dir="auto">
           {application?.name ?? 'Application'}

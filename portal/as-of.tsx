@@ -1,4 +1,4 @@
-import { loadApplications, MAX_APPLICATIONS } from './all-applications.js';
+import { loadApplications } from './all-applications.js';
 import { holds } from './api.js';
 import { leave } from './leaving.js';
 import { useAsked, useLoaded } from './loaded.js';
@@ -60,8 +60,11 @@ const differences = (then: Application, now: Application | undefined): readonly 
   ].flatMap(([what, which]) => (which === '' ? [] : [`${what} ${which}`]));
 };
 
-const cellsOf = (then: Application, now: Application | undefined): Cells => {
-  const changes = differences(then, now);
+const cellsOf = (then: Application, now: readonly Application[]): Cells => {
+  const changes = differences(
+    then,
+    now.find(({ id }) => id === then.id),
+  );
   return [
     <span title={then.id}>
       {then.name} <span class="quiet">{then.type}</span>
@@ -84,15 +87,9 @@ export const ApplicationsThen = ({ asOf }: { readonly asOf: string }) => {
       {then.length === 0 ? <p>There were none.</p> : null}
       <Table
         titles={['Name', 'Permissions', 'Keys that worked', 'Since then']}
-        rows={then.map((one) =>
-          cellsOf(
-            one,
-            now.find(({ id }) => id === one.id),
-          ),
-        )}
+        rows={then.map((one) => cellsOf(one, now))}
       />
       {created.length === 0 ? null : <p dir="auto">Created since then: {created.join(', ')}.</p>}
-      {then.length < MAX_APPLICATIONS ? null : <p class="quiet">Only the first of them are shown.</p>}
     </section>
   );
 };

@@ -2,16 +2,16 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { holds } from './api.js';
 import { choose } from './filter-bar.js';
-import { NO_SUBJECT, queryOf } from './filters.js';
+import { NO_SUBJECT, queryOf, SCOPES } from './filters.js';
 import { useLoaded } from './loaded.js';
-import { moveTo, OperationTag, takesFocus } from './log-table.js';
+import { moveTo, OperationTag } from './log-table.js';
 import { learnNames, nameOf } from './names.js';
 import { clock, CopyButton, Facts, Table, Waiting, type Cells } from './parts.js';
 import { addressOf, withParameters } from './place.js';
 import { relativeText, timeText, zoneOf } from './time.js';
 import { happenedAt, Sentence } from './what-happened.js';
 import { titleOf, valueText, wordsOf } from './words.js';
-import type { Change, LedgerEvent, Log, LogPage, Source } from './wire.js';
+import type { Change, LedgerEvent, Log, LogPage } from './wire.js';
 
 const changeCells = ({ field, from, to }: Change): Cells => [
   titleOf(field),
@@ -72,12 +72,6 @@ const named = (type: string, id: string, name = nameOf(type, id)) =>
     `${name.startsWith(`${type} of `) ? '' : `${wordsOf(type)} `}${name}`
   );
 
-const sources: Readonly<Record<Source, string>> = {
-  decision: 'decided by this service',
-  access: 'what a key was used for',
-  fact: 'reported by another service',
-};
-
 const saved = (name: string, text: string, title: string) => (
   <a href={`data:text/plain;charset=utf-8,${encodeURIComponent(text)}`} download={name}>
     {title}
@@ -104,7 +98,7 @@ const factsOf = (event: LedgerEvent, log: Log, proof: string | undefined) => {
   const happened = happenedAt({ log, event });
   const who = actor && named(actor.type, actor.id, actor.name);
   const entity = named(entity_type, entity_id);
-  const facts: Readonly<Record<string, ComponentChildren>> = {
+  return {
     Recorded: <Moment at={event.recorded_at} />,
     Happened: happened && <Moment at={happened} />,
     Who: actor && filterable('actor', { actor_id: actor.id }, who, actor.id),
@@ -114,11 +108,10 @@ const factsOf = (event: LedgerEvent, log: Log, proof: string | undefined) => {
     Entity: filterable('entity', { entity_type, entity_id }, entity, entity_id),
     Operation: filterable('operation', { operation }, wordsOf(operation)),
     Request: trace && filterable('request', { trace_id: trace }, <code>{trace}</code>, trace),
-    Source: `${sources[source]}${service?.name === undefined ? '' : `, ${service.name}`}`,
+    Source: `${SCOPES[source][0]}${service?.name === undefined ? '' : `, ${service.name}`}`,
     Event: `${event.type}, ${event.position}`,
     Evidence: proof && provenRow(event.id, proof),
   };
-  return Object.entries(facts).map(([name, value]) => ({ name, value }));
 };
 
 const countCells = (counts: Readonly<Record<string, number>> = {}): readonly Cells[] =>
@@ -195,8 +188,8 @@ export const EventDetail = ({ id }: { readonly id: string }) => {
   const { loaded, value: event } = useLoaded<LedgerEvent>(`/events/${encodeURIComponent(id)}`);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => event && learnNames([event]), [event]);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   useEffect(() => {
-    if (takesFocus()) heading.current?.focus({ preventScroll: true });
     const row = document.querySelector<HTMLElement>('.log .open a');
     return () => {
       if (document.activeElement === document.body) row?.focus({ preventScroll: true });

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { headerPrefix, isOwnKey } from './api.js';
-import { lookAgain } from './loaded.js';
+import { lookAgain, useEvery } from './loaded.js';
 import { CopyButton } from './parts.js';
 import { addressOf } from './place.js';
 import type { Application, UsageReport } from './wire.js';
@@ -19,11 +18,7 @@ export const FirstSteps = ({ total, applications, report }: FirstStepsProps) => 
   const keys = applications.flatMap((one) => one.keys);
   const isCalled = keys.some(({ id, last_used_at: used }) => used !== undefined && !isOwnKey(id));
   const isShown = total < 2 || (total === 2 && !isCalled);
-  useEffect(() => {
-    if (!isShown) return undefined;
-    const timer = setInterval(() => !document.hidden && lookAgain(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, [isShown]);
+  useEvery(isShown ? LOOK_MS : undefined, lookAgain);
   if (!isShown) return null;
   const curl = `curl -s ${location.origin}/applications/key -H "${headerPrefix.value}-API-KEY: $KEY"`;
   const step = (title: string, isDone: boolean, how: ComponentChildren) => (

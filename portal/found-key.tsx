@@ -2,9 +2,9 @@ import { useState } from 'preact/hooks';
 import { call, holds, textOf } from './api.js';
 import { usesText, useUses } from './key-uses.js';
 import { knownName, nameOf } from './names.js';
-import { Ago, Dialog } from './parts.js';
+import { Ago } from './parts.js';
 import { addressOf } from './place.js';
-import { RevokeForm } from './revoke-key.js';
+import { RevokeDialog } from './revoke-key.js';
 import { wordsOf } from './words.js';
 
 /** Whose key it is, by the digest of what was pasted. */
@@ -69,11 +69,9 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
         </button>
       ) : null}
       {isRevoking ? (
-        <Dialog title="Revoke the key" onClose={() => setRevoking(false)}>
-          <RevokeForm applicationId={applicationId} id={id} onDone={done}>
-            It is refused from now on, for good.
-          </RevokeForm>
-        </Dialog>
+        <RevokeDialog {...{ applicationId, id }} onClose={() => setRevoking(false)} onDone={done}>
+          This is the key that was pasted.
+        </RevokeDialog>
       ) : null}
     </>
   );

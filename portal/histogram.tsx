@@ -192,7 +192,7 @@ const ChartFigure = ({ chart }: { readonly chart: Chart }) => {
             : readoutOf(pointed, unit, style)}
         </span>
         {at === undefined ? null : (
-          <button type="button" class="small touch-only" onClick={() => zoom(at, at)}>
+          <button type="button" class="small" onClick={() => zoom(at, at)}>
             Zoom in
           </button>
         )}

@@ -35,6 +35,14 @@ export const useAsked = <T>(key: string | undefined, ask: (abort: AbortSignal) =
   return { loaded, value, etag, reload };
 };
 
+/** Looks again and again while somebody may see it. Undefined: not now. */
+export const useEvery = (ms: number | undefined, look: () => void): void =>
+  useEffect(() => {
+    if (ms === undefined) return undefined;
+    const timer = setInterval(() => !document.hidden && look(), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+
 /** What a path of the API shows. */
 export const useLoaded = <T>(path: string | undefined) =>
   useAsked<T>(path, (abort) => call<T>(path ?? '', { signal: abort }));

@@ -39,10 +39,10 @@ const Actor = ({ row: { log, event } }: { readonly row: Row }) => {
   );
 };
 
+/** Its panel takes the focus as soon as it is there, or at once. */
 const openRow = (id: string): void => {
-  // Its panel is there already, or takes the focus as soon as it is.
-  if (parameter('event') === id) document.getElementById('detail')?.focus();
-  else go(withParameters({ event: id }));
+  if (parameter('event') !== id) go(withParameters({ event: id }));
+  document.getElementById('detail')?.focus();
 };
 
 interface RowProps {
@@ -105,15 +105,6 @@ const DayLine = ({ at }: { readonly at: string }) => {
   );
 };
 
-let isMoving = false;
-
-/** Whether what opens takes the focus: while somebody moves through the rows, the list keeps it. */
-export const takesFocus = (): boolean => {
-  const takes = !isMoving;
-  isMoving = false;
-  return takes;
-};
-
 /** The row after or before the one that has the focus, or else is open. Without either, the first. */
 const rowFrom = (step: 1 | -1): HTMLAnchorElement | undefined => {
   const links = [...document.querySelectorAll<HTMLAnchorElement>('.list a.open-row')];
@@ -131,7 +122,6 @@ export const moveTo = (step: 1 | -1, keepsFocus = false): void => {
   row?.scrollIntoView({ block: 'nearest' });
   const id = row?.dataset['id'];
   if (parameter('event') === undefined || parameter('event') === id || id === undefined) return;
-  isMoving = true;
   go(withParameters({ event: id }), { replace: true });
 };
 

@@ -66,7 +66,7 @@ export const askForApplications = async (): Promise<void> => {
 };
 
 const SHORT = 8;
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/;
+export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export const shortId = (id: string): string => (UUID.test(id) ? `${id.slice(0, SHORT)}…` : id);
 

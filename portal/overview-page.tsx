@@ -4,7 +4,7 @@ import { loadNewest } from './all-applications.js';
 import { call, holds, type Result } from './api.js';
 import { FirstSteps } from './first-steps.js';
 import { expiresSoon, isUnused, SOON_DAYS, UNUSED_DAYS } from './key-state.js';
-import { lookAgain, useAsked, useLoaded } from './loaded.js';
+import { lookAgain, useAsked, useEvery, useLoaded } from './loaded.js';
 import { actorOf, askForApplications, learnApplications } from './names.js';
 import { Ago, counted, Table, Waiting } from './parts.js';
 import { addressOf } from './place.js';
@@ -31,12 +31,14 @@ const Tile = ({ title, loaded, count, children }: TileProps) => (
 );
 
 const SHOWN = 3;
+const LOOK_MS = 60_000;
 
 const Refused = () => {
   const [since] = useState(() => new Date(Date.now() - DAY_MS).toISOString());
   const query = { operation: 'deny', start_date: since };
   const path = `/logs?size=100&${new URLSearchParams(query).toString()}`;
-  const { loaded, value } = useLoaded<LogPage>(path);
+  const { loaded, value, reload } = useLoaded<LogPage>(path);
+  useEvery(LOOK_MS, reload);
   const rows = value?.data ?? [];
   const keys = new Set(rows.map((row) => row.entity_id));
   const owners = [...new Set(rows.map(actorOf))];
@@ -75,12 +77,7 @@ const Keys = ({ none, found, ...tile }: KeysProps) => (
   </Tile>
 );
 
-interface ChangesProps {
-  readonly loaded: Result<LogPage> | undefined;
-  readonly value: LogPage | undefined;
-}
-
-const LastChanges = ({ loaded, value }: ChangesProps) => {
+const LastChanges = ({ loaded, value }: ReturnType<typeof useLoaded<LogPage>>) => {
   const rows = (value?.data ?? []).map((log) => [
     <a href={addressOf('logs', { event: log.id })}>
       <Sentence row={{ log }} />
@@ -100,38 +97,22 @@ const LastChanges = ({ loaded, value }: ChangesProps) => {
   );
 };
 
-const LOOK_MS = 60_000;
-/** Several changes at a time are looked at together. */
-const TOGETHER_MS = 500;
+/** By then read models show what was decided. */
+const SHOWN_MS = 500;
 
-/** Looks again when something was decided, and each minute. Whoever follows is told at once that the key was revoked. */
-const useChanges = (newest: string | undefined): void => {
-  useEffect(() => {
-    const timer = setInterval(() => !document.hidden && lookAgain(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, []);
+/** Looks again when something is decided. Whoever follows is also told at once that the key was revoked. */
+const useChanges = (newest: string | undefined): void =>
   useEffect(() => {
     const abort = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const onEvent = (): void => {
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        lookAgain();
-      }, TOGETHER_MS);
-    };
     const follow = async (id: string): Promise<void> => {
       const event = await call<LedgerEvent>(`/events/${id}`, { signal: abort.signal });
+      const listener = { onEvent: () => void setTimeout(lookAgain, SHOWN_MS), onState: () => undefined };
       if (!event.ok) return;
-      const listener = { onEvent, onState: () => undefined };
       await followEvents({ source: 'decision' }, event.value.position, listener, abort.signal);
     };
     if (newest !== undefined) void follow(newest).catch(() => undefined);
-    return () => {
-      abort.abort();
-      clearTimeout(timer);
-    };
+    return () => abort.abort();
   }, [newest === undefined]);
-};
 
 const loadAndLearn = async (abort: AbortSignal): Promise<Result<ApplicationPage>> => {
   const loaded = await loadNewest(abort);

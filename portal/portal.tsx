@@ -3,15 +3,14 @@ import type { ComponentChildren, FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { answered, holds, isPending, outage, SESSION, session, signOut, tenantName, textOf } from './api.js';
 import { ApplicationsPage } from './applications-page.js';
-import { leave, Leaving } from './leaving.js';
+import { leave } from './leaving.js';
 import { LogsPage } from './logs-page.js';
 import { OverviewPage } from './overview-page.js';
-import { Alert, Choice, Notice } from './parts.js';
+import { Choice, Notice } from './parts.js';
 import { addressOf, follow, place, timeStyle } from './place.js';
 import { remembered } from './remembered.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
-import { zoneOf } from './time.js';
 import { UsagePage } from './usage-page.js';
 
 interface Page {
@@ -79,7 +78,7 @@ const skipHeader = (): void => {
 };
 
 /** The service is asked again by itself; what somebody is typing stays where it is. */
-const Outage = () => <Notice text={outage.value && `${outage.value} Trying again …`} />;
+const Outage = () => <Notice role="status" text={outage.value && `${outage.value} Trying again …`} />;
 
 const Pages = ({ shown }: { readonly shown: Page | undefined }) => (
   <nav aria-label="Pages">
@@ -112,7 +111,7 @@ const Header = ({ application, shown }: HeaderProps) => {
   };
   return (
     <header class="top">
-      <button class="skip" onClick={skipHeader}>
+      <button class="hidden" onClick={skipHeader}>
         Skip to the content
       </button>
       <a class="brand" href={addressOf('')} dir="auto">
@@ -123,7 +122,7 @@ const Header = ({ application, shown }: HeaderProps) => {
         More
       </button>
       <div id="who" class={isOpen ? 'who open' : 'who'}>
-        <Choice label="Times" chosen={timeStyle} options={TIMES} title={zoneOf(timeStyle.value)} />
+        <Choice label="Times" chosen={timeStyle} options={TIMES} />
         <Choice label="Theme" chosen={theme} options={THEMES} />
         <a href="/docs" target="_blank" rel="noreferrer">
           API reference
@@ -133,9 +132,9 @@ const Header = ({ application, shown }: HeaderProps) => {
         </span>
         <button onClick={() => leave(() => void endSession())}>Sign out</button>
       </div>
-      <Alert text={failure} />
+      <Notice text={failure} />
       <Outage />
-      <Notice text={isPending.value ? 'Saved; it appears in a moment.' : undefined} />
+      <Notice role="status" text={isPending.value ? 'Saved; it appears in a moment.' : undefined} />
     </header>
   );
 };
@@ -158,7 +157,6 @@ export const Portal = () => {
     <div class="frame" onClick={follow}>
       <Header application={now.application.name} shown={shown} />
       <Content shown={shown} />
-      <Leaving />
     </div>
   );
 };

@@ -1,10 +1,10 @@
-import { useEffect } from 'preact/hooks';
 import { filters, hasSubject, lastScope, queryOf, scope, SCOPES, type Scope } from './filters.js';
-import { useLoaded } from './loaded.js';
+import { useEvery, useLoaded } from './loaded.js';
 import { tailState, total } from './log-rows.js';
-import { clock } from './parts.js';
 import { withParameters } from './place.js';
 import type { LogPage } from './wire.js';
+
+const LOOK_MS = 10_000;
 
 /** How many rows a scope has in the chosen time. With another filter they are not counted. */
 const Count = ({ name }: { readonly name: Scope }) => {
@@ -12,10 +12,8 @@ const Count = ({ name }: { readonly name: Scope }) => {
   const { value: page, reload } = useLoaded<LogPage>(
     `/logs?${queryOf({ ...times, ...(name === 'all' ? {} : { source: name }) }, { size: '1' })}`,
   );
-  // The others are not followed, so their counts are asked for again.
-  useEffect(() => {
-    if (!document.hidden && tailState.value.kind === 'live' && scope.value !== name) reload();
-  }, [clock.value]);
+  // Those that are not shown are not followed.
+  useEvery(tailState.value.kind === 'live' && scope.value !== name ? LOOK_MS : undefined, reload);
   const found = page?.pagination.total_items;
   const count = scope.value === name ? (total.value ?? found) : found;
   return <span class="quiet"> {count?.toLocaleString('en')}</span>;

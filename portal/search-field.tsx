@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call, textOf } from './api.js';
 import { NO_SUBJECT, queryOf } from './filters.js';
 import { FoundKeyNote, findKey, hasKey } from './found-key.js';
-import { applicationNames, askForApplications, nameOf } from './names.js';
+import { applicationNames, askForApplications, nameOf, UUID } from './names.js';
 import { counted } from './parts.js';
 import { go, isLikeKey, withParameters } from './place.js';
 import type { LogPage } from './wire.js';
@@ -14,11 +14,6 @@ const MEANINGS = [
   ['trace_id', 'a request'],
   ['actor_id', 'an actor'],
 ] as const;
-
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** So many names are offered, if there are more. */
-const MOST = 10;
 
 const findRows = async ([filter, what]: (typeof MEANINGS)[number], id: string) => {
   const page = await call<LogPage>(`/logs?${queryOf({ [filter]: id }, { size: '1' })}`);
@@ -66,7 +61,7 @@ const search = async (text: string): Promise<ComponentChildren> => {
   if (named === undefined && like.length > 1)
     return [
       `${counted(like.length, 'Application')} have ${text} in their names: `,
-      like.slice(0, MOST).map(([application, name]) => (
+      like.map(([application, name]) => (
         <a key={application} href={withParameters({ ...NO_SUBJECT, entity_id: application })}>
           {name}{' '}
         </a>

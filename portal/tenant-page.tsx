@@ -93,10 +93,9 @@ const TenantForm = ({ tenant, etag, onDone }: TenantProps) => {
 const TenantText = ({ tenant }: { readonly tenant: Tenant }) => (
   <section class="card">
     <Facts
-      facts={Object.entries(tenantFields(tenant)).map(([name, value]) => ({
-        name: labelOf(name),
-        value: valueText(value, name),
-      }))}
+      facts={Object.fromEntries(
+        Object.entries(tenantFields(tenant)).map(([name, value]) => [labelOf(name), valueText(value, name)]),
+      )}
     />
     <p class="quiet">
       To change it, a key needs the permission <code>tenant:update</code>.
@@ -112,11 +111,11 @@ const TenantNow = (props: TenantProps) => {
       {holds('tenant:update') ? <TenantForm {...props} /> : <TenantText tenant={tenant} />}
       <section class="card">
         <Facts
-          facts={[
-            { name: 'Id', value: <IdText id={tenant.id} /> },
-            { name: 'Created', value: <Time at={tenant.created_at} /> },
-            { name: 'Changed', value: tenant.modified_at && <Time at={tenant.modified_at} /> },
-          ]}
+          facts={{
+            Id: <IdText id={tenant.id} />,
+            Created: <Time at={tenant.created_at} />,
+            Changed: tenant.modified_at && <Time at={tenant.modified_at} />,
+          }}
         />
         {holds('tenant:delete') ? (
           <button class="danger" onClick={() => setDeleting(true)}>

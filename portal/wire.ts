@@ -18,10 +18,16 @@ export interface Log {
 
 export type Source = 'decision' | 'access' | 'fact';
 
-export interface LogPage {
-  readonly pagination: { readonly total_items?: number; readonly next?: string };
-  readonly data: readonly Log[];
+interface Page<T> {
+  readonly pagination: {
+    readonly next?: string;
+    readonly total_items?: number;
+    readonly total_pages?: number;
+  };
+  readonly data: readonly T[];
 }
+export type LogPage = Page<Log>;
+export type ApplicationPage = Page<Application>;
 
 export interface Change {
   readonly field: string;
@@ -106,15 +112,6 @@ export interface FoundSession {
 }
 
 export type ApplicationType = 'public' | 'private' | 'management';
-
-export interface ApplicationPage {
-  readonly pagination: {
-    readonly next?: string;
-    readonly total_items?: number;
-    readonly total_pages?: number;
-  };
-  readonly data: readonly Application[];
-}
 
 export interface Permission {
   readonly type: string;

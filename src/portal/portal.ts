@@ -24,13 +24,8 @@ export interface PortalDependencies {
 
 const API = '/portal/api';
 /** The page chooses the name of the file, which says what is in it. */
-const DOWNLOAD = /^\/portal\/download\/([^/]*)\/([\w.-]+\.(ndjson|csv|txt))$/;
-/** Where the API has what is downloaded. */
-const SOURCES = {
-  ndjson: ['/events', 'application/x-ndjson'],
-  csv: ['/events', 'text/csv'],
-  txt: ['/tenants/self/evidence', 'text/plain'],
-} as const;
+const DOWNLOAD = /^\/portal\/download\/([^/]*)\/([\w.-]+\.(ndjson|csv))$/;
+const MEDIA = { ndjson: 'application/x-ndjson', csv: 'text/csv' };
 
 /** Only a script of the portal can send it: a form or a link cannot, and another site would need our consent. */
 const PORTAL_HEADER = 'portal-request';
@@ -107,9 +102,8 @@ const forwarding = (cookie: SessionCookie, { headers }: ApiSettings): Forward =>
 const download = async (ctx: ApiContext, next: Next, link: RegExpExecArray, forward: Forward) => {
   const [, named, file, type] = link;
   mustBeOwnPage(ctx);
-  const [path, media] = SOURCES[type as keyof typeof SOURCES];
-  forward(ctx, `${path}${ctx.search}`, named);
-  ctx.req.headers.accept = media;
+  forward(ctx, `/events${ctx.search}`, named);
+  ctx.req.headers.accept = MEDIA[type as keyof typeof MEDIA];
   ctx.set('Content-Disposition', `attachment; filename="${file}"`);
   try {
     await next();

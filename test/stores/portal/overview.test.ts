@@ -1,4 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
+import { revokeKey } from '../../../src/domain/application-keys';
 import { TIMES } from '../../../src/times';
 import type { Beside } from '../../support/beside';
 import {
@@ -105,6 +106,20 @@ describeInBrowser('the overview, Applications and keys', () => {
     await page.getByRole('row', { name: /1 × permission missing tenant:read/ }).waitFor();
   });
 
+  it('show changes as they come, and say at once that the key was revoked', async () => {
+    const tenantId = await newTenantId();
+    const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read');
+    const page = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(page, service.url, key);
+    const following = page.waitForRequest(/\/portal\/api\/events\?/);
+    await page.getByText('Last changes').waitFor();
+    await following;
+    await by.newApplication(tenantId, 'private', 'token:read');
+    await until(async () => (await page.getByRole('row', { name: /Application created/ }).count()) === 2);
+    await by.write(tenantId, revokeKey(keyId));
+    expect(await page.getByRole('alert').innerText()).toContain('Your session has ended');
+  });
+
   it('find one of many Applications, and say of which the overview speaks', async () => {
     const { page, post } = await openAs(await newTenantId());
     for (let i = 1; i <= 104; i += 1)
@@ -121,8 +136,14 @@ describeInBrowser('the overview, Applications and keys', () => {
     await button(page, 'Next').click();
     await page.getByText('Page 3 of 3').waitFor();
     expect((await names()).at(-1)).toBe('A management one');
+    const widths = () =>
+      page
+        .getByRole('columnheader')
+        .evaluateAll((all) => all.map((head) => head.getBoundingClientRect().width));
+    const before = await widths();
     await page.getByLabel('Search').fill('shop 10');
     await page.getByText('6 of 105 Applications').waitFor();
+    expect(await widths()).toEqual(before);
     await page.getByLabel('Order').selectOption('by name');
     expect(await names()).toEqual(['Shop 10', 'Shop 100', 'Shop 101', 'Shop 102', 'Shop 103', 'Shop 104']);
     await page.getByLabel('Type').selectOption('public');

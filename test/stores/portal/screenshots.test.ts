@@ -26,6 +26,8 @@ describeInBrowser('the pictures in the docs', () => {
     };
 
     await open('logs', 'Live');
+    // Rows are told in sentences once their events are there.
+    await page.locator('table.log tbody tr:last-child strong').waitFor();
     await take('log');
     await open(`tenant?as_of=${new Date(Date.now() - 10 * DAY_MS).toISOString()}`, 'Then');
     await take('as-of');
