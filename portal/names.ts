@@ -9,7 +9,7 @@ const names = signal<ReadonlyMap<string, string>>(new Map());
 const owners = new Map<string, string>();
 /** The Applications that there are, for choosing one. */
 export const applicationNames = signal<readonly (readonly [string, string])[]>([]);
-let isAsked = false;
+let asked: ReturnType<typeof loadNamed> | undefined;
 
 export const OPERATOR = '00000000-0000-0000-0000-000000000000';
 
@@ -60,9 +60,9 @@ export const loadNamed = async (abort?: AbortSignal): Promise<Result<readonly Ap
 
 /** Asks for them once: later names come with the rows, and with what is changed here. */
 export const askForApplications = async (): Promise<void> => {
-  if (isAsked || !holds('application:read')) return;
-  isAsked = true;
-  if (!(await loadNamed()).ok) isAsked = false;
+  if (!holds('application:read')) return;
+  asked ??= loadNamed();
+  if (!(await asked).ok) asked = undefined;
 };
 
 const SHORT = 8;
@@ -91,6 +91,6 @@ export const actorOf = ({ actor_id = '', actor_type = '', actor_name }: Log): st
 
 effect(() => {
   if (session.value.status !== 'signed_out') return;
-  [isAsked, names.value, applicationNames.value] = [false, new Map(), []];
+  [asked, names.value, applicationNames.value] = [undefined, new Map(), []];
   owners.clear();
 });
