@@ -17,6 +17,10 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     meaning: 'Requests, compared with a bare Koa.',
     files: ['bench/http'],
   },
+  'verify-key': {
+    meaning: 'Questions about keys, compared with a bare Koa.',
+    files: ['bench/verify-key'],
+  },
   keys: {
     meaning: 'Large tenants, and what others notice of them.',
     files: ['bench/keys'],
