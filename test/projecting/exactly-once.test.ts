@@ -286,13 +286,14 @@ describe('projecting', () => {
     await record(updated('b'));
     await follower.toEnd();
     const before = await set.control();
-    expect(await mine.step()).toMatchObject({ outcome: 'at_end' });
+    const passed = { outcome: 'done', events: 1, isEnd: true };
+    expect(await mine.step()).toEqual({ ...passed, applied: 0, to: before.to?.position });
     expect(await set.control()).toEqual(before);
     await record(updated('c'));
     const busy = { ...set, advance: () => Promise.reject(fault('read_models_busy', 'It is locked.')) };
     expect(await followerOf(busy, log).step()).toMatchObject({ outcome: 'busy', events: 0 });
     const { position } = (await log.head())!;
-    expect(await mine.step()).toEqual({ outcome: 'done', events: 1, applied: 1, to: position, isEnd: true });
+    expect(await mine.step()).toEqual({ ...passed, applied: 1, to: position });
     await expectPlain();
   });
 
