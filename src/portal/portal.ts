@@ -69,10 +69,13 @@ const mustBeValid = async (ctx: ApiContext, key: string, { ledger, keyUses }: Po
   });
 };
 
-/** The name of the Tenant, if the key may see it. */
+/** The name of the Tenant, if the key may see it and the log can be read: a session needs neither. */
 const tenantNameOf = async ({ state: { identity, deadline } }: ApiContext, ledger: Ledger) => {
   if (identity === undefined || !holds(identity.application, 'tenant:read')) return undefined;
-  return ledger.ask(identity.tenantId, deadline, (tenant) => ('name' in tenant ? tenant.name : undefined));
+  const name = ledger.ask(identity.tenantId, deadline, (tenant) =>
+    'name' in tenant ? tenant.name : undefined,
+  );
+  return name.catch(() => undefined);
 };
 
 /** Signs in and out. */
