@@ -13,7 +13,6 @@ export const TailControl = ({ onResume }: { readonly onResume: () => void }) => 
   return (
     <div class="buttons">
       <span class={`state ${state.kind === 'live' ? 'good' : 'warn'}`} role="status">
-        <span aria-hidden="true">● </span>
         {textOf(state)}
       </span>
       {state.kind === 'paused' ? (
