@@ -133,14 +133,22 @@ const rowsIn = (reader: Reader, tenantId: string, of: RowLine, count = 0) => {
 
 type Rows = ReturnType<typeof rowsIn>;
 
-/** Those in the line of a filter, and all rows of the tenant. */
+/** Those in the line of a filter. */
 const rowsOf = async (reader: Reader, tenantId: string, filter: RowFilter) => {
   const lines = [lineOf(filter), lineOf({})] as const;
   const asked = lines.map(({ index, equal }) => ({ tenantId, collection: 'log_rows', index, equal }));
   const [end, endOfAll] = await reader.lastOf(asked);
+  const rows = rowsIn(reader, tenantId, lines[0], end?.number ?? 0);
+  const all = rowsIn(reader, tenantId, lines[1], endOfAll?.number ?? 0);
   return {
-    rows: rowsIn(reader, tenantId, lines[0], end?.number ?? 0),
-    all: rowsIn(reader, tenantId, lines[1], endOfAll?.number ?? 0),
+    rows,
+    /** How many of them come before each of these moments, and before a row of the tenant, as far as they are given. */
+    countsBefore: async (moments: readonly (string | undefined)[], row?: Pick<LogRow, 'number'>) => {
+      const dates = await all.countsBefore(moments);
+      const amongAll = row === undefined ? dates : [...dates, row.number - 1];
+      if (rows.number === 'number') return amongAll;
+      return rows.countsBefore(amongAll.map((count) => (count === undefined ? undefined : count + 1)));
+    },
   };
 };
 
@@ -150,15 +158,6 @@ interface Span {
   readonly last: number;
   readonly top: number;
 }
-
-const spanOf = async (rows: Rows, all: Rows, { filter, olderThan }: LogQuery): Promise<Span> => {
-  const dates = await all.countsBefore([filter.start, filter.end]);
-  const amongAll = [...dates, olderThan === undefined ? undefined : olderThan.number - 1];
-  const following = amongAll.map((count) => (count === undefined ? undefined : count + 1));
-  const counts = rows.number === 'number' ? amongAll : await rows.countsBefore(following);
-  const [before = 0, last = rows.count, top = last] = counts;
-  return { before, last, top: Math.min(top, last) };
-};
 
 const pageByNumber = async ({ newest }: Rows, { before, last, top }: Span, { page, size }: LogQuery) => {
   const total = Math.max(0, last - before);
@@ -198,8 +197,11 @@ const pageByLooking = async ({ newest, number }: Rows, { before, top }: Span, { 
 
 /** A page of the log, newest first by position in the log. */
 export const findLogs = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
-  const { rows, all } = await rowsOf(reader, tenantId, query.filter);
-  const span = await spanOf(rows, all, query);
+  const { filter, olderThan } = query;
+  const { rows, countsBefore } = await rowsOf(reader, tenantId, filter);
+  const counts = await countsBefore([filter.start, filter.end], olderThan);
+  const [before = 0, last = rows.count, top = last] = counts;
+  const span: Span = { before, last, top: Math.min(top, last) };
   return rows.isExact ? pageByNumber(rows, span, query) : pageByLooking(rows, span, query);
 };
 
@@ -210,9 +212,7 @@ export const countLogs = async (
   filter: RowFilter,
   moments: readonly string[],
 ): Promise<readonly number[]> => {
-  const { rows, all } = await rowsOf(reader, tenantId, filter);
-  const amongAll = await all.countsBefore(moments);
-  const following = amongAll.map((count = 0) => count + 1);
-  const counts = rows.number === 'number' ? amongAll : await rows.countsBefore(following);
+  const { countsBefore } = await rowsOf(reader, tenantId, filter);
+  const counts = await countsBefore(moments);
   return counts.slice(1).map((count = 0, i) => count - (counts[i] ?? 0));
 };

@@ -130,17 +130,6 @@ export const usage: Projector = {
   on: { ...tokenFacts, TenantCreated: plan, TenantPlanChanged: plan },
 };
 
-export interface UsageReport {
-  readonly token_report: {
-    readonly metrics_by_type: Readonly<
-      Record<string, { readonly count: number; readonly last_created_at?: string }>
-    >;
-    readonly included_monthly_active_tokens: number;
-    readonly monthly_active_tokens: number;
-  };
-  readonly months?: readonly UsageMonth[];
-}
-
 /** The tokens that were active in a month, and what the plan included at its end. */
 export interface UsageMonth {
   readonly month: string;

@@ -157,7 +157,7 @@ const mustBe = (condition: boolean, message: string): void => {
   if (!condition) throw new Error(message);
 };
 
-const createdTenant = (event: Caused<'TenantCreated'>): ActiveTenant => ({
+export const tenantAsCreated = (event: Caused<'TenantCreated'>): ActiveTenant => ({
   ...event.data,
   status: 'active',
   id: event.tenantId,
@@ -277,7 +277,7 @@ export const evolve = (now: Tenant, event: Caused): Tenant => {
   if (event.type !== 'TenantCreated')
     throw new Error(`The tenant is ${now.status}, so it cannot have the event ${event.type}.`);
   mustBe(now.status === 'absent', 'The tenant is created a second time.');
-  return createdTenant(event);
+  return tenantAsCreated(event);
 };
 
 /** A copy to evolve by these events. Of the Applications and their keys it has only what they are about. */
