@@ -43,15 +43,12 @@ export const clientCounter = () => {
     /** Whether it is the first from this address on the day. */
     add: (clients: KeyClients, at: string, act: KeyAct, client: Client | undefined): boolean => {
       const { uses } = clients;
-      // A service that verifies a key need not say where that came from.
-      if (client === undefined) {
-        clients.others = added(clients.others, at, act, {});
-        return false;
-      }
-      const name = `${client.address} ${client.reportedBy ?? ''}`;
+      clients.last = client ?? clients.last;
+      const name = `${client?.address} ${client?.reportedBy ?? ''}`;
       const isNew = !uses.has(name);
-      clients.last = client;
-      if (isNew && (uses.size >= MAX_ADDRESSES_OF_DAY || addresses >= MAX_ADDRESSES)) {
+      const isFull = uses.size >= MAX_ADDRESSES_OF_DAY || addresses >= MAX_ADDRESSES;
+      // A service that verifies a key need not say where that came from.
+      if (client === undefined || (isNew && isFull)) {
         clients.others = added(clients.others, at, act, {});
         return false;
       }
