@@ -108,8 +108,7 @@ const tenantReading = (dependencies: LedgerLog, inMemory: ProjectionOptions['inM
     max: number,
   ) => {
     const after = parked?.cause === 'missing_events' ? position : last;
-    // One more tells whether there are more.
-    return readSome(dependencies.log.readTenant(tenantId, { after, upTo, max: max + 1 }), max);
+    return readSome(dependencies.log.readTenant(tenantId, { after, upTo }), max);
   };
   const read = async (
     tenantId: string,
