@@ -48,13 +48,6 @@ const replaced = (path: string) =>
     `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
   );
 
-interface Appender {
-  readonly db: sqlite.Database;
-  /** Appends or refuses each request as a whole, and commits all of them in one durable transaction. */
-  appendGroup(requests: readonly AppendRequest[]): readonly Outcome[];
-  close(): void;
-}
-
 /** Appends or refuses one request, in a transaction of the caller. */
 const appendIn = (db: sqlite.Database) => {
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
@@ -93,8 +86,23 @@ const appendIn = (db: sqlite.Database) => {
   };
 };
 
-export const openAppender = (path: string): Appender => {
+/** Answers requests to append. */
+export interface AppendingBody {
+  readonly db: sqlite.Database;
+  /** Appends or refuses each request as a whole, and commits all of them in one durable transaction. */
+  answer(requests: readonly AppenderRequest[]): readonly Outcome[];
+  isRetried(error: unknown): boolean;
+  close(): void;
+}
+
+/**
+ * It never creates the log: one that has disappeared must not come back empty. In a thread of its own it tries a locked
+ * file again between other requests; elsewhere it waits for the lock.
+ */
+export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): AppendingBody => {
+  logFile.mustBeOurLog(path, prefix);
   const db = logFile.openForAppending(path);
+  if (inOwnThread) sqlite.neverWait(db);
   const isStillThere = sqlite.stillThere(path);
   const append = appendIn(db);
 
@@ -116,38 +124,15 @@ export const openAppender = (path: string): Appender => {
 
   return {
     db,
-    appendGroup: (requests) => {
-      const outcomes = appendAll(requests);
-      // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
-      return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
-    },
-    close: () => sqlite.checkpointAndClose(db),
-  };
-};
-
-/** Answers requests to append, those that come together as one group. */
-export interface AppendingBody {
-  answer(requests: readonly AppenderRequest[]): readonly Outcome[];
-  isRetried(error: unknown): boolean;
-  close(): void;
-}
-
-/**
- * Answers requests to append. It never creates the log: one that has disappeared must not come back empty. In a thread
- * of its own it tries a locked file again between other requests; elsewhere it waits for the lock.
- */
-export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): AppendingBody => {
-  logFile.mustBeOurLog(path, prefix);
-  const appender = openAppender(path);
-  if (inOwnThread) sqlite.neverWait(appender.db);
-  return {
     answer: (requests) => {
       const appends = requests.filter((request) => request.type === 'append');
-      const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
+      const outcomes = appends.length === 0 ? [] : [...appendAll(appends)];
+      // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
+      if (!isStillThere()) return requests.map(() => ({ error: replaced(path) }));
       return requests.map(({ type }) => (type === 'open' ? { value: true } : (outcomes.shift() as Outcome)));
     },
     isRetried: (error) => inOwnThread && sqlite.isBusy(error),
-    close: appender.close,
+    close: () => sqlite.checkpointAndClose(db),
   };
 };
 
