@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { projections } from '../../projections/projections';
-import type { ReadModelSet, TenantCommit } from '../../src/read-models/read-models';
+import type { ReadModelSet } from '../../src/read-models/read-models';
 import { eventsOf } from '../support/events';
 import {
   created,
@@ -38,7 +37,7 @@ describe('following the log', () => {
         },
       };
       const follower = followerOf(slow, log);
-      expect(await follower.step()).toMatchObject({ outcome: 'overtaken', isEnd: false, parked: [] });
+      expect(await follower.step()).toMatchObject({ outcome: 'overtaken', isEnd: false });
       expect((await set.control()).to).toBeUndefined();
       const shown = history.filter(({ tenantId: id, position }) => id === other || position === first);
       expect(await documentsOf(set, lineCollections)).toEqual(plainLines(shown));
@@ -78,9 +77,9 @@ describe('following the log', () => {
     const last = await harness.record(tenantId, updated('c'));
     const follower = followerOf(set, log);
     const [first] = history;
-    expect(await follower.step({ upTo: first?.position })).toMatchObject({ to: first?.position, events: 1 });
+    expect(await follower.step(first?.position)).toMatchObject({ to: first?.position, events: 1 });
     expect((await set.furthest())?.position).toBe(shown);
-    expect(await follower.step({ upTo: last })).toMatchObject({ outcome: 'done', to: last, events: 3 });
+    expect(await follower.step(last)).toMatchObject({ outcome: 'done', to: last, events: 3 });
     expect(await documentsOf(set, lineCollections)).toEqual(plainLines(history));
   });
 
@@ -90,39 +89,7 @@ describe('following the log', () => {
     const [tenantId = ''] = await someTenants(harness, 1);
     const [first, , last] = await eventsOf(log.readTenant(tenantId));
     const given = { tenantId, before: undefined, events: [first!, last!] };
-    expect(await projectionOf(set, log).commit([given])).toMatchObject({ parked: [], overtaken: [] });
+    expect(await projectionOf(set, log).commit([given])).toMatchObject({ overtaken: [] });
     expect(await documentsOf(set, lineCollections)).toEqual(plainLines(history));
   });
-
-  it.each(['TokenRead', 'TokenUsed', 'TokenUpdated'])(
-    'writes a row and the progress for the fact %s about a token that is known in its month',
-    async (type) => {
-      const { log, set, projector, record } = await replayHarness(projections);
-      const tenantId = randomUUID();
-      const committed: TenantCommit[] = [];
-      const counted: ReadModelSet = {
-        ...set,
-        advance: (before, work, to) => {
-          const counting: typeof work = async (tenantIds) => {
-            const commits = await work(tenantIds);
-            committed.push(...commits);
-            return commits;
-          };
-          return set.advance(before, counting, to);
-        },
-      };
-      const follower = followerOf(counted, log, programOf(projector));
-      const report = (one: string) =>
-        log.record(streams.activity(tenantId), { type: one, data: { entityId: 't1' } });
-      await record(tenantId, created());
-      await report('TokenCreated');
-      await report(type);
-      await follower.toEnd();
-      committed.length = 0;
-      await report(type);
-      await follower.toEnd();
-      expect(committed).toHaveLength(1);
-      expect(committed[0]!.writes.map(({ collection }) => collection)).toEqual(['log_rows']);
-    },
-  );
 });

@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { compose, type ComposedProjector, type Document, type Projector } from '../../projections/projector';
 import type { StreamKind } from '../../src/domain/events';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { logFollower, readingInPieces, type FollowOptions } from '../../src/projecting/follow-log';
-import { parkedTenants, retryDue, type Retrying } from '../../src/projecting/parked-tenants';
+import { logFollower, readingInPieces, type FollowOptions, type Step } from '../../src/projecting/follow-log';
+import { parkedTenants, retryDue } from '../../src/projecting/parked-tenants';
 import { tenantProjection, type TenantProjection } from '../../src/projecting/project-tenants';
 import { showGroup } from '../../src/projecting/show-tenants';
 import type { DocumentKey, ParkedTenant, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
@@ -14,6 +13,7 @@ import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-model
 import { openForWriting } from '../../src/sqlite/database';
 import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
+import { inFile, openSqliteLog } from '../support/sqlite-logs';
 import { linesProjector, type Happened } from './lines';
 
 export const streams = streamNames();
@@ -57,8 +57,7 @@ const lastOf = async (log: EventLog, stream: string): Promise<number> => {
 };
 
 export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
-  const log = await sqliteEventLog(folder, streams);
-  closeAfterwards(() => log.close());
+  const log = await openSqliteLog(folder, streams);
   const known = new Map<string, number>();
   const next = async (stream: string) => known.get(stream) ?? (await lastOf(log, stream));
   return {
@@ -71,20 +70,17 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
       return appended;
     },
     plant: (stream, { type, data, metadata = '{"version":1}', id = randomUUID() }) => {
-      const db = openForWriting(join(folder, 'events.db'), 'FULL');
-      db.prepare(
-        `INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
-         SELECT ?, COALESCE(MAX(revision), -1) + 1, ?, ?, ?, ?, 1 FROM events WHERE stream = ?`,
-      ).run(stream, id, type, data, metadata, stream);
-      db.close();
+      const sql = `INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
+         SELECT ?, COALESCE(MAX(revision), -1) + 1, ?, ?, ?, ?, 1 FROM events WHERE stream = ?`;
+      inFile(folder, (db) => db.prepare(sql).run(stream, id, type, data, metadata, stream));
       known.delete(stream);
       return id;
     },
     lose: (stream, ...revisions) => {
-      const db = openForWriting(join(folder, 'events.db'), 'FULL');
-      const remove = db.prepare('DELETE FROM events WHERE stream = ? AND revision = ?');
-      for (const revision of revisions) expect(remove.run(stream, revision).changes).toBe(1);
-      db.close();
+      inFile(folder, (db) => {
+        const remove = db.prepare('DELETE FROM events WHERE stream = ? AND revision = ?');
+        for (const revision of revisions) expect(remove.run(stream, revision).changes).toBe(1);
+      });
       known.delete(stream);
     },
   };
@@ -135,6 +131,11 @@ export const passing = <T extends object>(subject: T, pass: Pass): T =>
 
 export const lines = compose([linesProjector()]);
 
+/** An old program, which cannot read the name `strange`. */
+export const linesWithoutStrange = compose([
+  linesProjector((event) => event.type === 'TenantUpdated' && event.data.name === 'strange'),
+]);
+
 /** The first set of a place, which is live. */
 export const firstSet = async (readModels: ReadModels, log = 'log'): Promise<ReadModelSet> => {
   const set = await readModels.create(log);
@@ -161,20 +162,28 @@ export const projectionOf = (
   set: ReadModelSet,
   log: EventLog,
   { now, ...program }: Program = programOf(),
-): TenantProjection => tenantProjection({ log, streams, ...program }, set, { now: () => now });
+  onParked?: (tenant: ParkedTenant) => void,
+): TenantProjection =>
+  tenantProjection({ log, streams, ...program }, set, { now: () => now, ...(onParked && { onParked }) });
 
 /** Commits the events of a tenant up to a position, or the first of them. */
 export const projectTenant = (projection: TenantProjection, tenantId: string, upTo: string) =>
-  showGroup(projection, new Map([[tenantId, upTo]]), () => undefined);
+  showGroup(projection, new Map([[tenantId, upTo]]));
 
-/** Follows a log into a set. */
-export const followerOf = (set: ReadModelSet, log: EventLog, program?: Program, options?: FollowOptions) =>
-  logFollower(
-    { streams },
-    projectionOf(set, log, program),
-    readingInPieces((after) => log.readAll({ after })),
-    options,
-  );
+/** Follows a log into a set, step by step, or until there is no more of it. */
+export const followerOf = (set: ReadModelSet, log: EventLog, program?: Program, options?: FollowOptions) => {
+  const projection = projectionOf(set, log, program);
+  const readAfter = readingInPieces((after) => log.readAll({ after }));
+  const follow = logFollower({ streams }, readAfter, options);
+  const step = (upTo?: string): Promise<Step> => follow(projection, upTo);
+  const toEnd = async (): Promise<Step['outcome']> => {
+    for (;;) {
+      const { outcome } = await step();
+      if (outcome === 'at_end' || outcome === 'superseded') return outcome;
+    }
+  };
+  return { step, toEnd };
+};
 
 /** Projects everything that is in the log. */
 export const projectAll = async (...given: Parameters<typeof followerOf>): Promise<void> =>
@@ -184,8 +193,8 @@ export const retryAll = (
   set: ReadModelSet,
   log: EventLog,
   program?: Program,
-  options?: Retrying,
-): Promise<void> => retryDue(projectionOf(set, log, program), options);
+  isRequested?: (tenantId: string) => boolean,
+): Promise<void> => retryDue(projectionOf(set, log, program), isRequested);
 
 export const parkedIn = async (set: ReadModelSet): Promise<readonly ParkedTenant[]> => {
   const parked: ParkedTenant[] = [];
@@ -246,8 +255,8 @@ export const replayHarness = async (projectors: readonly Projector[] = [linesPro
       await projectAll(into, log, programOf(projector));
       return into;
     },
-    retry: (options: Retrying = {}, program = '1') =>
-      retryAll(set, log, programOf(projector, program), options),
+    retry: (isRequested?: (tenantId: string) => boolean) =>
+      retryAll(set, log, programOf(projector), isRequested),
   };
 };
 
@@ -261,6 +270,16 @@ export const someTenants = async (
   const tenants = Array.from({ length: count }, () => randomUUID());
   for (const tenantId of tenants) await record(tenantId, created(), updated('a'), updated('b'));
   return tenants;
+};
+
+/** A tenant that is parked at an event which nobody can read. */
+export const poisoned = async (projectors?: readonly Projector[]) => {
+  const harness = await replayHarness(projectors);
+  const [tenantId = '', other = ''] = await someTenants(harness);
+  const eventId = harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
+  await harness.record(tenantId, updated('waits'));
+  await harness.catchUp();
+  return { harness, tenantId, other, eventId };
 };
 
 /** Yields once to the event loop. */
