@@ -1,18 +1,18 @@
 import { rowLines, type LogRow, type RowIndex } from './logs';
 import type { Line, Query, Reader, Value } from './projector';
 
-/** Queries about a tenant's log. Rows must be equal to what is given. */
-export type RowFilter = Readonly<
-  Partial<
-    Record<'entityType' | 'entityId' | 'actorId' | 'operation' | 'traceId' | 'source', string | undefined>
-  >
->;
+/** The fields of rows that a filter may give values for. */
+const FILTERED = ['entity_type', 'entity_id', 'actor_id', 'operation', 'trace_id', 'source'] as const;
 
+/** Queries about a tenant's log. Rows must be equal to what is given. */
+export type RowFilter = Readonly<Partial<Record<(typeof FILTERED)[number], string | undefined>>>;
+
+/** Named as in the queries over HTTP. */
 export interface LogFilter extends RowFilter {
   /** Rows from this moment on. */
-  readonly start?: string | undefined;
+  readonly start_date?: string | undefined;
   /** Rows before this moment. */
-  readonly end?: string | undefined;
+  readonly end_date?: string | undefined;
 }
 
 export interface LogPage {
@@ -31,13 +31,7 @@ export interface LogQuery {
   readonly size: number;
 }
 
-/** The fields of rows that a filter gives values for. */
-const givenBy = (filter: RowFilter): Readonly<Partial<LogRow>> => {
-  const { entityType: entity_type, entityId: entity_id, actorId: actor_id, traceId: trace_id } = filter;
-  const { operation, source } = filter;
-  const fields = { entity_type, entity_id, actor_id, operation, trace_id, source };
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-};
+const givenBy = (filter: RowFilter) => FILTERED.filter((field) => filter[field] !== undefined);
 
 interface RowLine extends Line {
   readonly number: (typeof rowLines)[RowIndex]['number'];
@@ -49,9 +43,9 @@ interface RowLine extends Line {
 const lineOf = (filter: RowFilter): RowLine => {
   const given = givenBy(filter);
   for (const [index, { equal, number }] of Object.entries(rowLines)) {
-    const values = equal.flatMap((field) => given[field] ?? []);
+    const values = equal.flatMap((field) => filter[field] ?? []);
     if (values.length === equal.length)
-      return { index, equal: values, number, isExact: values.length === Object.keys(given).length };
+      return { index, equal: values, number, isExact: values.length === given.length };
   }
   throw new Error('Every row is in the line by_number.');
 };
@@ -174,7 +168,7 @@ const MAX_LOOKED_AT = 1_000;
 
 /** Whether a row matches a filter apart from its dates, which are ranges of numbers. */
 const matches = (filter: RowFilter, row: LogRow): boolean =>
-  Object.entries(givenBy(filter)).every(([field, value]) => row[field as keyof LogRow] === value);
+  givenBy(filter).every((field) => row[field] === filter[field]);
 
 /** Looks at no more rows than a page has if they all match, otherwise at more and more. */
 const pageByLooking = async ({ newest, number }: Rows, { before, top }: Span, { filter, size }: LogQuery) => {
@@ -199,7 +193,7 @@ const pageByLooking = async ({ newest, number }: Rows, { before, top }: Span, { 
 export const findLogs = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
   const { filter, olderThan } = query;
   const { rows, countsBefore } = await rowsOf(reader, tenantId, filter);
-  const counts = await countsBefore([filter.start, filter.end], olderThan);
+  const counts = await countsBefore([filter.start_date, filter.end_date], olderThan);
   const [before = 0, last = rows.count, top = last] = counts;
   const span: Span = { before, last, top: Math.min(top, last) };
   return rows.isExact ? pageByNumber(rows, span, query) : pageByLooking(rows, span, query);

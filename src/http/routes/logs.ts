@@ -67,19 +67,8 @@ export const logFilters = {
 
 export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {
   mustBeInOrder(values);
-  const { entity_id: entityId, actor_id: actorId, trace_id: traceId, source } = values;
-  const entityType = values.entity_type?.toLowerCase();
-  const operation = values.operation?.toLowerCase();
-  return {
-    entityType,
-    entityId,
-    start: values.start_date,
-    end: values.end_date,
-    actorId,
-    operation,
-    traceId,
-    source,
-  };
+  const { entity_type: type, operation } = values;
+  return { ...values, entity_type: type?.toLowerCase(), operation: operation?.toLowerCase() };
 };
 
 const UNNUMBERED = 'actor_id, operation, trace_id or source';
