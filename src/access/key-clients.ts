@@ -1,13 +1,11 @@
 import type { Client, ClientUse } from '../domain/events';
 import type { RefusedAccess } from '../domain/refusal';
 
-interface Use {
+export interface Use {
   readonly operation: string;
   /** Its response is an export, or a stream that is followed. */
   readonly beginsStream?: boolean;
 }
-
-export type BegunStream = Use & { readonly beginsStream: true };
 
 /** A request that a key was accepted for, one that it was refused, or the end of a response that gave events out. */
 export type KeyAct = Use | RefusedAccess | { readonly eventsGivenOut: number };

@@ -13,9 +13,9 @@ import {
   hourlyLimits,
   type ClientCounter,
   type KeyAct,
-  type BegunStream,
   type HourlyLimit,
   type KeyClients,
+  type Use,
 } from './key-clients';
 
 /** A key that is known, valid or not, and the tenant that it belongs to. */
@@ -106,7 +106,7 @@ const unwrittenOf = (day: KeyDay): readonly KeyUse[] => [
   ...(day.tally === undefined ? [] : [useOf(day, day.tally)]),
 ];
 
-const isStream = (act: KeyAct): act is BegunStream => 'operation' in act && act.beginsStream === true;
+const isStream = (act: KeyAct): act is Use => 'operation' in act && act.beginsStream === true;
 
 /** In an hour: the beginning of a stream once per operation and address. */
 const limitsOf = ({ tenantId, keyId }: KeyOfTenant, act: KeyAct, client?: Client): readonly HourlyLimit[] => [
