@@ -15,12 +15,6 @@ export interface LimitExceeded {
   readonly blockStarted: boolean;
 }
 
-export interface Counted {
-  /** The fields of the response, unless nothing was counted. */
-  readonly fields?: { readonly 'RateLimit-Policy': string; readonly RateLimit: string };
-  readonly refused?: LimitExceeded;
-}
-
 const optionsOf = ({ name, limit, windowSeconds, blockSeconds }: Policy) => ({
   keyPrefix: name,
   points: limit,
@@ -132,7 +126,7 @@ export const rateLimits = (
   }));
   return {
     policies,
-    /** A request that one policy refuses is not counted by the next: requests during a block must not start another. */
+    /** The fields of the response, unless nothing is counted. A request that one policy refuses is not counted by the next: requests during a block must not start another. */
     count: async (method: string, path: string, address: string, isOfService = async () => false) => {
       const covering = rules.filter(({ policy }) => appliesTo(policy, method, path));
       const counting = await countingOf(covering, isOfService);
