@@ -6,6 +6,7 @@ import {
   type TenantEvent,
 } from '../src/domain/events';
 import { canonicalTime } from '../src/domain/texts';
+import { later } from './key-days';
 import {
   change,
   changeTogether,
@@ -57,8 +58,7 @@ export const monthOf = (time: string): string => time.slice(0, 7);
 
 const ownTime = (event: TokenFact): string => canonicalTime(event.data.occurredAt ?? event.at);
 
-const latest = (known: string | undefined, time: string): string =>
-  known === undefined || time > known ? time : known;
+const latest = (known: string | undefined, time: string): string => later(known ?? time, time);
 
 const isAlive = (token: TokenDocument | undefined): boolean =>
   token?.created_at !== undefined && (token.deleted_at === undefined || token.created_at > token.deleted_at);
