@@ -44,11 +44,11 @@ export interface NextEvents {
 
 export type ProgressOf = ReadonlyMap<string, Progress | undefined>;
 
-/** The most events in a commit where nobody waits: smaller ones would cost more, since each writes every page that it touches. */
+/** The most events in a commit where nobody waits. Smaller ones cost more: each writes every page that it touches. */
 export const MAX_BUILD_EVENTS = 4_096;
 /** The most events of one tenant in a commit. */
 export const MAX_TENANT_EVENTS = 512;
-/** The most events in a commit beside others that wait for theirs: few enough for 50 ms. */
+/** The most events in a commit beside others that wait for theirs. */
 export const MAX_GROUP_EVENTS = 256;
 /** The most events in a commit while somebody else waits for the lock of the file: few enough for 10 ms. */
 export const MAX_SLICE_EVENTS = 96;
