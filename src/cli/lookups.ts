@@ -36,7 +36,7 @@ export const knownApplication = async (session: OperatorSession, tenantId: strin
 };
 
 /** A key whose owner is deleted cannot be used either. */
-export const keyStatus = (
+const keyStatus = (
   { revoked_at, expires_at }: Pick<StoredKey, 'revoked_at' | 'expires_at'>,
   isTenantDeleted: boolean,
   isApplicationDeleted: boolean,
