@@ -40,10 +40,7 @@ const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#viewer', deepLi
 `;
 
 /** Swagger UI, as the build copied it. */
-const viewerFile = (name: string) => {
-  let body: Buffer | undefined;
-  return () => (body ??= readFileSync(join(__dirname, '..', '..', 'swagger-ui', name)));
-};
+const viewerFile = (name: string): Buffer => readFileSync(join(__dirname, '..', '..', 'swagger-ui', name));
 
 const STYLE =
   ':root { color-scheme: light dark; } body { margin: 2rem auto; max-width: 40rem; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif; }';
@@ -100,8 +97,8 @@ export const routeDocs = (router: Router<ApiState>, openApiDocument: () => Schem
   });
   page('/docs', (ctx) => sendPage(ctx, 'html', REFERENCE, POLICIES.reference));
   page('/docs/start.js', (ctx) => sendPage(ctx, 'js', START), '/docs');
-  page('/docs/swagger-ui-bundle.js', (ctx) => sendPage(ctx, 'js', bundle()), '/docs');
-  page('/docs/swagger-ui.css', (ctx) => sendPage(ctx, 'css', styles()), '/docs');
+  page('/docs/swagger-ui-bundle.js', (ctx) => sendPage(ctx, 'js', bundle), '/docs');
+  page('/docs/swagger-ui.css', (ctx) => sendPage(ctx, 'css', styles), '/docs');
   page('/openapi.json', (ctx) => sendPage(ctx, 'json', documentText()));
   page('/problems/:code', (ctx) => sendProblemPage(ctx, String(ctx['params'].code)));
 };
