@@ -48,7 +48,7 @@ const withArticle = (type: string): string => {
 };
 
 /** Of more values than these, the nearest is named. */
-const FEW = 5;
+export const FEW = 5;
 
 /** Those that may be set: others are only tolerated. */
 const settableOf = ({ properties }: Schema): readonly string[] =>

@@ -1,5 +1,5 @@
 import { countLogs as logCounts, isNumbered, type LogFilter } from '../../../projections/log-pages';
-import { choiceParameter, dateParameter, mustBeInOrder, queryCheck } from '../query-parameters';
+import { choiceParameter, dateParameter, mustBeInOrder, type ValuesOf } from '../query-parameters';
 import { route } from '../route';
 import { count, described, listOf, moment, record, text, type Schema } from '../schema';
 import { invalid } from '../validation';
@@ -12,7 +12,7 @@ const MAX_INTERVALS = 120;
 const DEFAULT_INTERVAL: Interval = 'day';
 const DEFAULT_INTERVALS = 30;
 
-const query = queryCheck({
+const query = {
   interval: choiceParameter(
     `How long each interval is. Default: ${DEFAULT_INTERVAL}.`,
     INTERVAL_NAMES,
@@ -23,8 +23,8 @@ const query = queryCheck({
     `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end, at a whole one of UTC.`,
   ),
   end_date: dateParameter(`Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`),
-});
-type Query = ReturnType<typeof query>;
+};
+type Query = ValuesOf<typeof query>;
 
 /** RFC 3339 has no earlier time. */
 const FIRST = Date.parse('0000-01-01');
@@ -78,7 +78,7 @@ const countsSchema: Schema = record('LogCounts', {
   ),
 });
 
-export const countLogs = route<undefined, Query>({
+export const countLogs = route({
   method: 'get',
   path: '/logs/counts',
   summary: 'Count logs over time',

@@ -10,8 +10,7 @@ import {
 } from '../../domain/tenant';
 import { fault } from '../../fault';
 import type { ApiDependencies } from '../context';
-import { queryCheck } from '../query-parameters';
-import { route, type RouteResponse, type AnyRequest } from '../route';
+import { route, type RouteResponse, type RouteRequest } from '../route';
 import { described, flag, moment, record, text, uuid } from '../schema';
 import { bodyCheck } from '../validation';
 import { asOfParameter, readPast } from './as-of';
@@ -89,9 +88,7 @@ const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => 
 
 const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.revision) } as const;
 
-const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
-
-const tenantAsOf = async (asOf: string, request: AnyRequest, dependencies: ApiDependencies) => {
+const tenantAsOf = async (asOf: string, request: RouteRequest, dependencies: ApiDependencies) => {
   const tenant = await readPast(asOf, request, dependencies, (ledgerLog, at) =>
     tenantAt(ledgerLog, request.tenantId, at),
   );
@@ -99,12 +96,12 @@ const tenantAsOf = async (asOf: string, request: AnyRequest, dependencies: ApiDe
   return tenantResponse(documentOfTenant(tenant));
 };
 
-export const getTenant = route<undefined, ReturnType<typeof query>>({
+export const getTenant = route({
   method: 'get',
   path: PATH,
   summary: 'Get the Tenant',
   permission: 'tenant:read',
-  query,
+  query: { as_of: asOfParameter('The Tenant as it was') },
   response: { description: 'The Tenant that owns the key.', schema: tenantSchema, etag: true },
   reads: true,
   handle: async (request, dependencies) => {
