@@ -50,11 +50,9 @@ const routerOf = (dependencies: ApiDependencies): Router<ApiState> => {
   const router = new Router<ApiState>({ sensitive: true, methods: METHODS });
   for (const route of routes) {
     const run = runRoute(route, dependencies);
-    if (!route.path.includes(':')) router[route.method](route.path, run);
-    else
-      router[route.method](route.path, (ctx, next) =>
-        literalPath(ctx).length > 0 ? next() : run(ctx, next),
-      );
+    router[route.method](route.path, (ctx, next) =>
+      ctx.state.path === route.path || literalPath(ctx).length === 0 ? run(ctx, next) : next(),
+    );
   }
   routeDocs(router, () => openApiDocument(routes, dependencies.settings));
   return router;

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fault } from '../fault';
-import { problems, type Problem } from '../problems';
+import { isProblemCode, problems, type Problem } from '../problems';
 import type { ApiContext, ApiState } from './context';
 import type { Schema } from './schema';
 
@@ -73,9 +73,8 @@ const sendPage = (ctx: ApiContext, type: string, body: string | Buffer, policy?:
 const nothingAt = (path: string) => fault('not_found', `There is nothing at ${path}.`);
 
 const sendProblemPage = (ctx: ApiContext, code: string): void => {
-  const problem = Object.hasOwn(problems, code) ? problems[code as keyof typeof problems] : undefined;
-  if (problem === undefined) throw nothingAt(ctx.state.path);
-  sendPage(ctx, 'html', problemPage(code, problem), POLICIES.problem);
+  if (!isProblemCode(code)) throw nothingAt(ctx.state.path);
+  sendPage(ctx, 'html', problemPage(code, problems[code]), POLICIES.problem);
 };
 
 export const routeDocs = (router: Router<ApiState>, openApiDocument: () => Schema): void => {

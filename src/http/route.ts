@@ -88,14 +88,9 @@ export interface ServiceRequest<Body = unknown, Query = unknown> extends Pick<
   readonly service: ServiceIdentity;
 }
 
-export type ServiceRoute<Body = unknown, P extends Parameters = Parameters> = Route<
-  Body,
-  P,
-  ServiceRequest<Body, ValuesOf<P>>
->;
-
+/** Declares a route for services. */
 export const serviceRoute = <Body = undefined, P extends Parameters = Parameters>(
-  declaration: ServiceRoute<Body, P> & { readonly service: ServiceRight },
+  declaration: Route<Body, P, ServiceRequest<Body, ValuesOf<P>>> & { readonly service: ServiceRight },
 ): Route => declaration as unknown as Route;
 
 export const changesSomething = ({ method, isRead }: Route): boolean => method !== 'get' && isRead !== true;

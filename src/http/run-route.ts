@@ -11,7 +11,7 @@ import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey, type Identity, type PresentedKey } from '../ledger/api-key';
 import { TIMES } from '../times';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from './context';
-import { queryReader } from './query-parameters';
+import { queryReader, type Parameters } from './query-parameters';
 import {
   conditionOf,
   headerOf,
@@ -29,7 +29,7 @@ import {
   type Route,
   type RouteRequest,
   type RouteResponse,
-  type ServiceRoute,
+  type ServiceRequest,
 } from './route';
 import { identifyService, MAX_UNDER_WAY, placesOf, serviceOnly, tenantOnly } from './service-key';
 
@@ -238,7 +238,7 @@ const toApplication = (route: Route, dependencies: ApiDependencies): Responding 
 
 /** The same for a service. An idempotency key is ignored. */
 const toService = (route: Route, right: ServiceRight, dependencies: ApiDependencies): Responding => {
-  const { handle } = route as unknown as ServiceRoute;
+  const { handle } = route as unknown as Route<unknown, Parameters, ServiceRequest>;
   const check = checking(route);
   const inPlace = placesOf(route.lines === undefined ? Infinity : MAX_UNDER_WAY);
 

@@ -65,7 +65,7 @@ export const listApplicationKeys = route({
     const { id: ids, type: types } = request.query;
     const { application, keys } = await resource.liveApplication(request, dependencies);
     const isOfType = types?.includes(application.type) ?? true;
-    return { body: isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : [] };
+    return { body: isOfType ? keys.filter(({ id }) => ids?.some((wanted) => wanted === id) ?? true) : [] };
   },
 });
 

@@ -20,7 +20,7 @@ import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import type { ApiDependencies } from '../context';
 import type { RouteRequest } from '../route';
-import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
+import { described, listOf, membersOf, moment, record, text, uuid, oneOf } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
 
@@ -62,29 +62,17 @@ export const applicationSchema = record(
 
 /** Undefined members are omitted from the JSON. */
 export const keyView = (
-  { id, name, created_by, created_at, expires_at }: KeyDocument,
+  key: KeyDocument,
   more: { readonly key?: string | undefined; readonly last_used_at?: string | undefined } = {},
-) => ({ id, name, created_by, created_at, expires_at, ...more });
+) => membersOf(keySchema, { ...key, ...more });
 
 /** The only view of an Application, whether the read models or a decision know it. */
 export const applicationView = (
   tenant_id: string,
-  { id, name, type, permissions, created_by, created_at, modified_by, modified_at }: ApplicationDocument,
+  application: ApplicationDocument,
   keys: readonly ReturnType<typeof keyView>[],
   key?: string,
-) => ({
-  id,
-  tenant_id,
-  name,
-  type,
-  permissions,
-  key,
-  keys,
-  created_by,
-  created_at,
-  modified_by,
-  modified_at,
-});
+) => membersOf(applicationSchema, { ...application, tenant_id, keys, key });
 
 /** As decisions see it at this time, with its new key if there is one. */
 export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {

@@ -66,18 +66,15 @@ export const logFilters = {
 
 export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {
   mustBeInOrder(values);
-  const { entity_id: entityId, actor_id: actorId, trace_id: traceId, source } = values;
-  const entityType = values.entity_type?.toLowerCase();
-  const operation = values.operation?.toLowerCase();
   return {
-    entityType,
-    entityId,
+    entityType: values.entity_type?.toLowerCase(),
+    entityId: values.entity_id,
     start: values.start_date,
     end: values.end_date,
-    actorId,
-    operation,
-    traceId,
-    source,
+    actorId: values.actor_id,
+    operation: values.operation?.toLowerCase(),
+    traceId: values.trace_id,
+    source: values.source,
   };
 };
 

@@ -2,7 +2,7 @@ import { permissionsOf } from '../../domain/authority';
 import { applicationTypes, permissions } from '../../domain/permissions';
 import { choiceParameter } from '../query-parameters';
 import { route } from '../route';
-import { listOf, described, record, text, oneOf } from '../schema';
+import { listOf, described, membersOf, record, text, oneOf } from '../schema';
 
 const permission = record('Permission', {
   type: described(text, 'The name that endpoints refer to: resource and action.', 'tenant:read'),
@@ -29,7 +29,7 @@ export const listPermissions = route({
   handle: async ({ query: { application_type: type } }) => {
     const rows = type === undefined ? permissions : permissionsOf(type);
     return {
-      body: rows.map(({ applicationTypes: types, ...row }) => ({ ...row, application_types: types })),
+      body: rows.map((row) => membersOf(permission, { ...row, application_types: row.applicationTypes })),
     };
   },
 });

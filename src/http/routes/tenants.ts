@@ -11,7 +11,7 @@ import {
 import { fault } from '../../fault';
 import type { ApiDependencies } from '../context';
 import { route, type RouteResponse, type RouteRequest } from '../route';
-import { described, flag, moment, record, text, uuid } from '../schema';
+import { described, flag, membersOf, moment, record, text, uuid } from '../schema';
 import { bodyCheck } from '../validation';
 import { asOfParameter, readPast } from './as-of';
 
@@ -40,13 +40,11 @@ const tenantSchema = record(
 );
 
 const tenantResponse = (document: TenantDocument): RouteResponse => {
-  const { id, owner_id, name, created_by, created_at, modified_by, modified_at, revision } = document;
   const settings = {
     fingerprint_tokens: String(document.settings.fingerprint_tokens),
     deduplicate_tokens: String(document.settings.deduplicate_tokens),
   };
-  const body = { id, owner_id, name, settings, created_by, created_at, modified_by, modified_at };
-  return { body, etag: String(revision) };
+  return { body: membersOf(tenantSchema, { ...document, settings }), etag: String(document.revision) };
 };
 
 const PATH = '/tenants/self';
