@@ -116,8 +116,8 @@ interface Waiter {
 const MAX_COMMITS = 4;
 
 /** Takes a few milliseconds. Few tenants, so that each is finished soon. */
-const SMALL_GROUP_EVENTS = 64;
-const SMALL_GROUP_TENANTS = 2;
+const SMALL_GROUP_EVENTS = 96;
+const SMALL_GROUP_TENANTS = 3;
 
 interface ShowingOptions {
   readonly onParked: (tenant: ParkedTenant) => void;
