@@ -65,7 +65,6 @@ const programFor = (io: Io, report: FailureReport): Command => {
     .configureOutput(parserOutput(io, report))
     // Options after a subcommand belong to it, even if its parent has options of the same name.
     .enablePositionalOptions()
-    .showSuggestionAfterError()
     .showHelpAfterError('(add --help for help)');
   for (const makeCommand of commands) program.addCommand(makeCommand(io));
   return program;
