@@ -110,7 +110,7 @@ export const listEvents = route({
       gone.abort();
       release();
     });
-    return { type: type === CSV ? `${CSV}; charset=utf-8` : type, body };
+    return { type, body };
   },
 });
 

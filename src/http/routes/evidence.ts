@@ -17,7 +17,7 @@ const exampleKey = note.evidenceKey('the secret of the examples');
 const origin = note.originOf('11111111-2222-4333-8444-555555555555');
 const exampleNote = note.signedCheckpoint({ origin, size: 1, root: leafHash('{}') }, exampleKey);
 
-const plain = (body: string): RouteResponse => ({ type: 'text/plain; charset=utf-8', body });
+const plain = (body: string): RouteResponse => ({ type: 'text/plain', body });
 const isPlain = (description: string, example: string): SuccessResponse => {
   return { description, media: { 'text/plain': { schema: text, example } } };
 };

@@ -72,7 +72,7 @@ export const exportLogs = route({
   },
   reads: true,
   handle: async (request, dependencies) => ({
-    type: 'text/csv; charset=utf-8',
+    type: 'text/csv',
     body: await logCsv(logFilterOf(request.query), request, dependencies),
   }),
 });
