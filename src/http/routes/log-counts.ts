@@ -30,10 +30,7 @@ type Query = ValuesOf<typeof query>;
 const FIRST = Date.parse('0000-01-01');
 
 /** The start, the beginning of each further interval, and the end. */
-const momentsOf = (
-  { interval = DEFAULT_INTERVAL, ...values }: Query,
-  now: string,
-): { readonly interval: Interval; readonly moments: readonly string[] } => {
+const momentsOf = (interval: Interval, values: Query, now: string): readonly string[] => {
   const ms = INTERVALS[interval];
   const end = values.end_date ?? now;
   const before = Math.max(FIRST, Date.parse(end) - DEFAULT_INTERVALS * ms);
@@ -50,7 +47,7 @@ const momentsOf = (
   const inside = Array.from({ length: Math.max(0, intervals - 1) }, (_, i) =>
     new Date(from + (i + 1) * ms).toISOString(),
   );
-  return { interval, moments: start === end ? [] : [start, ...inside, end] };
+  return start === end ? [] : [start, ...inside, end];
 };
 
 /** Only numbered rows can be counted at the cost of a few lookups. */
@@ -91,7 +88,8 @@ export const countLogs = route({
   },
   reads: true,
   handle: async ({ tenantId, at, read, query: values }) => {
-    const { interval, moments } = momentsOf(values, at);
+    const { interval = DEFAULT_INTERVAL } = values;
+    const moments = momentsOf(interval, values, at);
     const filter = countedFilterOf(values);
     const counts = await read((reader) => logCounts(reader, tenantId, filter, moments));
     const data = counts.map((rows, i) => ({ start_date: moments[i], count: rows }));
