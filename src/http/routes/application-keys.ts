@@ -122,7 +122,6 @@ export const createApplicationKey = route({
     { title: 'ApplicationKeyCreation', type: 'object', properties: resource.keyProperties },
     resource.keySchema,
     { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
-    { isOptional: true },
   ),
   response: {
     status: 201,
@@ -178,7 +177,6 @@ export const regenerateApplicationKey = route({
     },
     resource.keySchema,
     { grace_seconds: 3_600 },
-    { isOptional: true },
   ),
   response: {
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',
