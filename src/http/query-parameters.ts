@@ -9,9 +9,8 @@ export interface Parameter<T> {
   /** The schema and the example are for the OpenAPI document. Only a list may be repeated. */
   readonly schema: Schema;
   readonly example: string | number | readonly string[];
-  /** The value if it is absent. An empty text is absent, too, unless `emptyIsRefused`. */
+  /** The value if it is absent. An empty text is absent, too, but is no number. */
   readonly fallback: T;
-  readonly emptyIsRefused?: true;
   /** Undefined: these texts, of which there is at least one, are refused. */
   readonly read: (texts: readonly string[]) => T | undefined;
   /** The error message then. */
@@ -95,7 +94,6 @@ export const wholeNumberParameter = <Fallback extends number | undefined>(
     schema: { ...count, ...bounds, ...(fallback === undefined ? {} : { default: fallback }) },
     example: fallback ?? 100,
     fallback,
-    emptyIsRefused: true,
     read: ([sent = '']) => {
       const value = /^[0-9]+$/.test(sent) ? Math.min(Number(sent), Number.MAX_SAFE_INTEGER) : NaN;
       return value >= least && value <= most ? value : undefined;
@@ -135,7 +133,7 @@ export const queryReader = (parameters: Parameters) => {
     if (texts.length > 1 && parameter?.schema['type'] !== 'array')
       return { wrong: 'must be given at most once' };
     if (parameter === undefined) return { wrong: undeclaredText(Object.keys(parameters)) };
-    const present = texts.filter((sent) => sent !== '' || parameter.emptyIsRefused);
+    const present = texts.filter((sent) => sent !== '' || parameter.schema['type'] === 'integer');
     if (present.length === 0) return { value: parameter.fallback };
     const value = parameter.read(present);
     return value === undefined ? { wrong: parameter.rule(present) } : { value };
