@@ -3,7 +3,6 @@ import {
   mongodbReadModels,
   type MongoReadModelsOptions,
 } from '../../src/read-models/mongodb/mongodb-read-models';
-import type { ReadModels } from '../../src/read-models/read-models';
 import { openGate, type Gate } from './gate';
 import { mongodbUrl } from './mongodb/databases';
 import { startProxy, type MongoProxy } from './mongodb/proxy';
@@ -28,14 +27,9 @@ export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnectio
   return { ...connection, close };
 };
 
-export const readModelsOn = (
-  connection: MongoConnection,
-  options: MongoReadModelsOptions,
-): Promise<ReadModels> => mongodbReadModels(connection, options);
-
 export const openMongodb = async (place: string | undefined, options: MongoReadModelsOptions) => {
   const connection = await connectMongodb(mongodbUrl(place));
-  const readModels = await readModelsOn(connection, options);
+  const readModels = await mongodbReadModels(connection, options);
   const close = async (): Promise<void> => {
     await readModels.close();
     await connection.close();
