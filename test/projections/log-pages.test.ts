@@ -33,7 +33,7 @@ describe('pages', () => {
         return rows;
       },
       at: async (...question) => {
-        const rows = await log.reader.at(...question);
+        const rows = await set.at(...question);
         numbered += rows.length;
         return rows;
       },
