@@ -39,7 +39,7 @@ describe('an append to the event store', () => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
     await log.append(stream, someEvents(2), 'no_stream');
-    server.nextAppends(fault);
+    server.nextAppend(fault);
     const events = someEvents(3);
     const { value, ms } = await timed(log.append(stream, events, 1));
     expect(value.revision).toBe(4);
@@ -50,8 +50,8 @@ describe('an append to the event store', () => {
   it('that is never answered has an unknown outcome, in time, and can be settled later', async () => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
-    server.nextAppends('commit_and_hang');
-    server.nextAppends('hang');
+    server.nextAppend('commit_and_hang');
+    server.nextAppend('hang');
     const events = someEvents(1);
     const { value, ms } = await timed(refusedWith(log.append(stream, events, 'no_stream')));
     expect(value).toBe('outcome_unknown');
@@ -121,7 +121,7 @@ describe('an append to the event store', () => {
 
   it('is not confused by responses of another server, nor by a late one', async () => {
     const [one, other] = [await onStandIn(), await onStandIn()];
-    one.server.nextAppends('late');
+    one.server.nextAppend('late');
     const stream = one.aStream();
     const slow = refusedWith(one.log.append(stream, someEvents(1), 'no_stream', 300));
     const quick = other.log.append(other.aStream(), someEvents(1), 'no_stream');

@@ -1,9 +1,4 @@
 import { mongoConnection, type MongoConnection } from '../../src/mongodb/connection';
-import {
-  mongodbReadModels,
-  type MongoReadModelsOptions,
-} from '../../src/read-models/mongodb/mongodb-read-models';
-import type { ReadModels } from '../../src/read-models/read-models';
 import { openGate, type Gate } from './gate';
 import { mongodbUrl } from './mongodb/databases';
 import { startProxy, type MongoProxy } from './mongodb/proxy';
@@ -15,32 +10,14 @@ afterAll(async () => {
   for (const close of closing) await close();
 });
 
-const connected = (url: string): Promise<MongoConnection> =>
-  mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
-
 export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnection> => {
-  const connection = await connected(url);
+  const connection = await mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
   connections.add(connection);
   const close = async (): Promise<void> => {
     connections.delete(connection);
     await connection.close();
   };
   return { ...connection, close };
-};
-
-export const readModelsOn = (
-  connection: MongoConnection,
-  options: MongoReadModelsOptions,
-): Promise<ReadModels> => mongodbReadModels(connection, options);
-
-export const openMongodb = async (place: string | undefined, options: MongoReadModelsOptions) => {
-  const connection = await connectMongodb(mongodbUrl(place));
-  const readModels = await readModelsOn(connection, options);
-  const close = async (): Promise<void> => {
-    await readModels.close();
-    await connection.close();
-  };
-  return { ...readModels, close };
 };
 
 export type DisturbedMongodb = Gate & Pick<MongoProxy, 'faults' | 'roundTrips'> & { readonly url: string };

@@ -1,4 +1,5 @@
 import { MongoClient } from 'mongodb';
+import os from 'node:os';
 import { pause } from '../../../src/async/clock';
 import type { Member, ReplicaSet } from './replica-set';
 
@@ -42,16 +43,16 @@ export const membersOf = (client: MongoClient, { members: all }: ReplicaSet) => 
   return { all, primary, secondaries, areHealthy };
 };
 
-const replication = async ({ port }: Member, mode: 'alwaysOn' | 'off'): Promise<void> => {
-  const direct = new MongoClient(`mongodb://127.0.0.1:${port}/?directConnection=true`);
+/** Stops or resumes replication to a secondary. Frozen by a signal, it would still find the last writes in its socket. */
+export const replication = async ({ port }: Pick<Member, 'port'>, what: 'stop' | 'resume') => {
+  const url = `mongodb://127.0.0.1:${port}/?directConnection=true`;
+  const direct = new MongoClient(url, { runtimeAdapters: { os } });
+  const admin = direct.db('admin');
   const failPoint = 'stopReplProducer';
-  const { count } = (await direct.db('admin').command({ configureFailPoint: failPoint, mode })) as {
-    count: number;
-  };
-  if (mode === 'alwaysOn')
-    await direct
-      .db('admin')
-      .command({ waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 30_000 });
+  const mode = what === 'stop' ? 'alwaysOn' : 'off';
+  const { count } = (await admin.command({ configureFailPoint: failPoint, mode })) as { count: number };
+  if (what === 'stop')
+    await admin.command({ waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 30_000 });
   await direct.close();
 };
 
@@ -91,10 +92,10 @@ export const faultsOf = (client: MongoClient, set: ReplicaSet): readonly Fault[]
       'primary killed with writes that no majority had, which are rolled back',
       async () => {
         const [killed, others] = [await primary(), await secondaries()];
-        for (const member of others) await replication(member, 'alwaysOn');
+        for (const member of others) await replication(member, 'stop');
         await pause(500);
         await killed.kill();
-        for (const member of others) await replication(member, 'off');
+        for (const member of others) await replication(member, 'resume');
         return killed.restart;
       },
     ],
