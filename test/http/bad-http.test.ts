@@ -127,14 +127,14 @@ describe('bad HTTP', () => {
       '*',
     ])('%s', async (target) => {
       const response = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-      expectProblem(response, { status: 404, code: 'not_found', instance: target });
+      expectProblem(response, 404, 'not_found');
     });
 
     it.each(['OPTIONS', 'PATCH', 'TRACE', 'PROPFIND', 'DELETE', 'POST', 'PUT'])(
       '%s of a path that does not exist',
       async (method) => {
         const response = await only(`${method} /permissions// HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-        expectProblem(response, { status: 404, code: 'not_found' });
+        expectProblem(response, 404, 'not_found');
       },
     );
   });
@@ -142,7 +142,7 @@ describe('bad HTTP', () => {
   describe('405', () => {
     it.each(['TRACE', 'PATCH', 'POST', 'PROPFIND'])('%s', async (method) => {
       const response = await only(`${method} /tenants/self HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-      expectProblem(response, { status: 405, code: 'method_not_allowed', instance: '/tenants/self' });
+      expectProblem(response, 405, 'method_not_allowed');
       expect(response.headers.get('allow')).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
     });
   });
@@ -152,7 +152,7 @@ describe('bad HTTP', () => {
       'a length of %s, before the body is sent',
       async (length) => {
         const response = await only(put(`Content-Length: ${length}\r\n${CLOSE}`));
-        expectProblem(response, { status: 413, code: 'body_too_large', instance: '/tenants/self' });
+        expectProblem(response, 413, 'body_too_large');
       },
     );
 
@@ -162,8 +162,8 @@ describe('bad HTTP', () => {
       const chunk = [`${body.length.toString(16)}\r\n`, body, '\r\n0\r\n\r\n'];
       const headers = put('Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n');
       const [first, second] = await sendRaw(service.url, headers, ...chunk, next);
-      expectProblem(first!, { status: 413, code: 'body_too_large' });
-      expectProblem(second!, { status: 404, code: 'not_found' });
+      expectProblem(first!, 413, 'body_too_large');
+      expectProblem(second!, 404, 'not_found');
     });
   });
 

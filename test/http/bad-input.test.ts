@@ -94,7 +94,7 @@ describe('bad input', () => {
       ['unclosed levels', '['.repeat(50_000), ['body']],
     ])('%s', async (_, body, fields) => {
       const response = await put(body);
-      expectProblem(response, { status: 400, code: 'validation_failed', instance: '/tenants/self', fields });
+      expectProblem(response, 400, 'validation_failed', ...fields);
     });
 
     it.each([
@@ -103,12 +103,7 @@ describe('bad input', () => {
       ['?name%5B%5D=1', 'name[]'],
     ])('the query %s', async (query, field) => {
       const response = await put('{"name":"A"}', undefined, `/tenants/self${query}`);
-      expectProblem(response, {
-        status: 400,
-        code: 'validation_failed',
-        instance: '/tenants/self',
-        fields: [field],
-      });
+      expectProblem(response, 400, 'validation_failed', field);
     });
 
     it.each<[string, Buffer, string]>([
@@ -127,7 +122,7 @@ describe('bad input', () => {
       ['gzip of malformed JSON', gzipSync('{"name"'), 'gzip'],
     ])('%s', async (_, body, encoding) => {
       const response = await put(body, { 'Content-Type': 'application/json', 'Content-Encoding': encoding });
-      expectProblem(response, { status: 400, code: 'validation_failed', fields: ['body'] });
+      expectProblem(response, 400, 'validation_failed', 'body');
     });
 
     it('names the maximum length of a name', async () => {
@@ -142,12 +137,8 @@ describe('bad input', () => {
     it('one byte too many', async () => {
       const body = JSON.stringify({ name: '', id: 'x'.repeat(65_536 - 19) });
       expect(Buffer.byteLength(body)).toBe(65_536);
-      expectProblem(await put(body), { status: 400, code: 'validation_failed', fields: ['name'] });
-      expectProblem(await put(`${body} `), {
-        status: 413,
-        code: 'body_too_large',
-        instance: '/tenants/self',
-      });
+      expectProblem(await put(body), 400, 'validation_failed', 'name');
+      expectProblem(await put(`${body} `), 413, 'body_too_large');
     });
 
     it.each([
@@ -155,7 +146,7 @@ describe('bad input', () => {
       ['much too large', 'x'.repeat(5_000_000)],
     ])('%s', async (_, body) => {
       const response = await put(body);
-      expectProblem(response, { status: 413, code: 'body_too_large' });
+      expectProblem(response, 413, 'body_too_large');
       expect(response.json.detail).toContain('65536');
     });
 
@@ -172,15 +163,15 @@ describe('bad input', () => {
         body: stream,
         duplex: 'half',
       });
-      expectProblem(response, { status: 413, code: 'body_too_large' });
+      expectProblem(response, 413, 'body_too_large');
     });
 
     it('a small body that decompresses to a hundred megabytes', async () => {
       const bomb = gzipSync(Buffer.alloc(100_000_000, 32));
       const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
       const small = bomb.subarray(0, 60_000);
-      expectProblem(await put(small, headers), { status: 413, code: 'body_too_large' });
-      expectProblem(await put(bomb, headers), { status: 413, code: 'body_too_large' });
+      expectProblem(await put(small, headers), 413, 'body_too_large');
+      expectProblem(await put(bomb, headers), 413, 'body_too_large');
     });
   });
 
@@ -205,19 +196,16 @@ describe('bad input', () => {
       'application/json; charset="windows-1252"',
     ])('%s', async (type) => {
       const response = await put('{"name":"A"}', { 'Content-Type': type });
-      expectProblem(response, { status: 415, code: 'unsupported_media_type', instance: '/tenants/self' });
+      expectProblem(response, 415, 'unsupported_media_type');
     });
 
     it('no Content-Type', async () => {
-      expectProblem(await put(Buffer.from('{"name":"A"}'), {}), {
-        status: 415,
-        code: 'unsupported_media_type',
-      });
+      expectProblem(await put(Buffer.from('{"name":"A"}'), {}), 415, 'unsupported_media_type');
     });
 
     it.each(['compress', 'zstd', 'nonsense', 'gzip, gzip'])('encoded with %s', async (encoding) => {
       const headers = { 'Content-Type': 'application/json', 'Content-Encoding': encoding };
-      expectProblem(await put('{"name":"A"}', headers), { status: 415, code: 'unsupported_media_type' });
+      expectProblem(await put('{"name":"A"}', headers), 415, 'unsupported_media_type');
     });
   });
 });

@@ -121,7 +121,7 @@ describe('raw events over HTTP', () => {
     });
     expect(rows.find((row) => row.includes(',TokenCreated,'))).toContain(',fact,token,tok_1,create,');
     const followed = await get('?follow=true', owner.key, { Accept: 'text/csv' });
-    expectProblem(followed, { status: 400, code: 'validation_failed', fields: ['follow'] });
+    expectProblem(followed, 400, 'validation_failed', 'follow');
   });
 
   it('state where the request came from, unless that is turned off', async () => {
@@ -219,15 +219,11 @@ describe('raw events over HTTP', () => {
         await get('', owner.key, { 'Last-Event-ID': position }),
       ]) {
         const field = 'after' in answer.json.errors ? 'after' : 'Last-Event-ID';
-        expectProblem(answer, { status: 400, code: 'validation_failed', fields: [field] });
+        expectProblem(answer, 400, 'validation_failed', field);
         expect(answer.json.errors[field][0]).toContain('for example tenant:12');
       }
     // A stranger's position is one of the caller's own events, or of none.
-    expectProblem(await get('?after=activity:9', stranger.key), {
-      status: 400,
-      code: 'validation_failed',
-      fields: ['after'],
-    });
+    expectProblem(await get('?after=activity:9', stranger.key), 400, 'validation_failed', 'after');
   });
 
   it('tell where an end by the limit was, and what was asked', async () => {
@@ -291,16 +287,12 @@ describe('raw events over HTTP', () => {
     ['?start_date=2022-01-02&end_date=2022-01-01', 'start_date'],
   ];
   it.each(misuse)('refuse %s', async (query, field) => {
-    expectProblem(await get(query), { status: 400, code: 'validation_failed', fields: [field] });
+    expectProblem(await get(query), 400, 'validation_failed', field);
   });
 
   it('require a permission', async () => {
     const { key } = await by.newApplication(owner.tenantId, 'management', 'tenant:read');
-    expectProblem(await get('', key), {
-      status: 403,
-      code: 'permission_missing',
-      more: ['required_permission', 'application_type', 'assignable'],
-    });
+    expectProblem(await get('', key), 403, 'permission_missing');
   });
 
   it("are found by id, in the caller's own tenant only", async () => {
@@ -312,8 +304,7 @@ describe('raw events over HTTP', () => {
     const nowhere = await ask(`${service.url}/events/7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11`, {
       key: stranger.key,
     });
-    for (const response of [elsewhere, nowhere])
-      expectProblem(response, { status: 404, code: 'event_not_found' });
+    for (const response of [elsewhere, nowhere]) expectProblem(response, 404, 'event_not_found');
     const { trace_id: _, instance: __, ...body } = elsewhere.json;
     expect(nowhere.json).toMatchObject(body);
   });
@@ -390,7 +381,7 @@ describe('raw events over HTTP', () => {
       const url = `${service.url}/events?follow=true&type=ReactorDeleted`;
       const open = await Promise.all(Array.from({ length: 20 }, () => following(url, owner.key)));
       expect(open.map(({ response }) => response.status)).toEqual(open.map(() => 200));
-      expectProblem(await get('?follow=true'), { status: 429, code: 'too_many_streams' });
+      expectProblem(await get('?follow=true'), 429, 'too_many_streams');
       expect((await get('')).status).toBe(200);
       expect((await get('', stranger.key)).status).toBe(200);
       await Promise.all(open.map(({ stop }) => stop()));
@@ -425,7 +416,7 @@ describe('raw events over HTTP', () => {
       (await ask(`${service.url}/tenants/self`, { key: owner.key })).json,
     );
     for (const wrong of ['tenant:999', 'soon'])
-      expectProblem(await as(wrong), { status: 400, code: 'validation_failed', fields: ['as_of'] });
+      expectProblem(await as(wrong), 400, 'validation_failed', 'as_of');
     const { key } = await by.newApplication(owner.tenantId, 'management', 'tenant:read');
     const without = await ask(`${service.url}/tenants/self?as_of=2099-01-01`, { key });
     expect([without.status, without.json.required_permission]).toEqual([403, 'log:read']);

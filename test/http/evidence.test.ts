@@ -124,7 +124,7 @@ describe('evidence', () => {
     'has no consistency from %j on',
     async (from) => {
       const refused = await get(`${CONSISTENCY}${from}`);
-      expectProblem(refused, { status: 400, code: 'validation_failed', fields: ['from'] });
+      expectProblem(refused, 400, 'validation_failed', 'from');
     },
   );
 
@@ -141,7 +141,7 @@ describe('evidence', () => {
     await other.report(fact('TokenRead', 'theirs'));
     const [theirs] = idsOf(await other.get());
     for (const id of [theirs, other.tenantId, 'x'])
-      expectProblem(await get(`/events/${id}/proof`), { status: 404, code: 'event_not_found' });
+      expectProblem(await get(`/events/${id}/proof`), 404, 'event_not_found');
     await until(async () => (await get(`/events/${theirs}/proof`, { key: other.key })).status === 200);
     const own = await text(EVIDENCE);
     await expect(opened(own, { key: other.key })).rejects.toThrow('The checkpoint is of');
@@ -151,11 +151,7 @@ describe('evidence', () => {
   it('needs log:read', async () => {
     const { key } = await by.newApplication(customer.tenantId, 'management', 'tenant:read', 'report:read');
     for (const path of [EVIDENCE, `${EVIDENCE}/key`, `${CONSISTENCY}0`, `/events/${customer.tenantId}/proof`])
-      expectProblem(await get(path, { key }), {
-        status: 403,
-        code: 'permission_missing',
-        more: ['required_permission', 'application_type', 'assignable'],
-      });
+      expectProblem(await get(path, { key }), 403, 'permission_missing');
   });
 
   it('of a parked Tenant ends where the Tenant is shown, and says so', async () => {
@@ -173,18 +169,14 @@ describe('evidence', () => {
       const { status, headers } = await ofParked(path);
       expect([status, headers.get('svc-complete-until')]).toEqual([200, recordedAt]);
     }
-    expectProblem(await ofParked(`/events/${bad}/proof`), { status: 404, code: 'event_not_found' });
+    expectProblem(await ofParked(`/events/${bad}/proof`), 404, 'event_not_found');
     const later = await ofParked(`${CONSISTENCY}${size + 1}`);
     expect([later.status, later.json.code]).toEqual([503, 'read_models_unavailable']);
     expect([later.headers.get('retry-after'), later.headers.get('svc-complete-until')]).toEqual([
       '1',
       recordedAt,
     ]);
-    expectProblem(await ofParked(`${CONSISTENCY}${size + 1_000}`), {
-      status: 400,
-      code: 'validation_failed',
-      fields: ['from'],
-    });
+    expectProblem(await ofParked(`${CONSISTENCY}${size + 1_000}`), 400, 'validation_failed', 'from');
   });
 
   it('is signed by the same key after a restart, and by another one with another secret', async () => {

@@ -131,7 +131,7 @@ describe('idempotency', () => {
     it('two headers that differ', async () => {
       const before = await by.count();
       const response = await put({ name: 'B' }, { [OWN]: 'a', [STANDARD]: 'b' });
-      expectProblem(response, { status: 400, code: 'validation_failed', fields: [OWN] });
+      expectProblem(response, 400, 'validation_failed', OWN);
       expect(await by.count()).toBe(before);
     });
 
@@ -147,7 +147,7 @@ describe('idempotency', () => {
       for (const name of [OWN, STANDARD])
         for (const asking of [{ method: 'PUT', body: { name: 'B' } }, { method: 'DELETE' }]) {
           const response = await call({ ...asking, headers: { [name]: value } });
-          expectProblem(response, { status: 400, code: 'validation_failed', fields: [name] });
+          expectProblem(response, 400, 'validation_failed', name);
         }
       expect(await by.count()).toBe(before);
     });
@@ -156,7 +156,7 @@ describe('idempotency', () => {
       const twice = `${OWN}: k\r\n${OWN}: k\r\nConnection: close\r\n`;
       const bytes = `DELETE /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${key}\r\n${twice}\r\n`;
       const [response] = await sendRaw(service.url, bytes);
-      expectProblem(response!, { status: 400, code: 'validation_failed', fields: [OWN] });
+      expectProblem(response!, 400, 'validation_failed', OWN);
     });
   });
 
@@ -168,11 +168,7 @@ describe('idempotency', () => {
     ])('%s', async (_, body) => {
       await put('{"name":"B"}', { [OWN]: 'k' });
       const before = await by.count();
-      expectProblem(await put(body, { [OWN]: 'k' }), {
-        status: 422,
-        code: 'idempotency_key_reused',
-        instance: '/tenants/self',
-      });
+      expectProblem(await put(body, { [OWN]: 'k' }), 422, 'idempotency_key_reused');
       expect(await by.count()).toBe(before);
       expect((await call({})).json.name).toBe('B');
     });
@@ -194,7 +190,7 @@ describe('idempotency', () => {
       expect(good.length + busy.length).toBe(20);
       expect(new Set(good.map((response) => response.text)).size).toBe(1);
       for (const response of busy) {
-        expectProblem(response, { status: 409, code: 'idempotency_in_progress' });
+        expectProblem(response, 409, 'idempotency_in_progress');
         expect(response.headers.get('retry-after')).toBe('1');
       }
       expect(await by.count()).toBe(before + 1);
@@ -219,8 +215,7 @@ describe('idempotency', () => {
         [{ method: 'GET', headers }],
         [{ method: 'POST', headers }, '/applications'],
       ];
-      for (const [asking, path] of refused)
-        expectProblem(await call(asking, path), { status: 401, code: 'key_refused' });
+      for (const [asking, path] of refused) expectProblem(await call(asking, path), 401, 'key_refused');
       expect(await by.count()).toBe(before + 1);
     });
 

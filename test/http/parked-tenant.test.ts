@@ -74,7 +74,7 @@ describe('a tenant that is parked', () => {
 
   it('is told nothing by a query that is refused', async () => {
     const { told, ...refused } = await call('/logs?size=none');
-    expectProblem(refused, { status: 400, code: 'validation_failed', fields: ['size'] });
+    expectProblem(refused, 400, 'validation_failed', 'size');
     expect(told.until).toBeNull();
   });
 

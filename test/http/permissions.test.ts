@@ -91,12 +91,7 @@ describe('GET /permissions', () => {
     'public%00',
   ])('refuses the filter %s and names the three types', async (type) => {
     const response = await get(`?application_type=${type}`);
-    expectProblem(response, {
-      status: 400,
-      code: 'validation_failed',
-      instance: '/permissions',
-      fields: ['application_type'],
-    });
+    expectProblem(response, 400, 'validation_failed', 'application_type');
     expect(response.json.errors.application_type).toEqual(['must be one of public, private, management']);
   });
 
@@ -108,13 +103,13 @@ describe('GET /permissions', () => {
     ['?other=1&other=2', 'other'],
     ['?__proto__=1&__proto__=2', '__proto__'],
   ])('refuses %s', async (query, field) => {
-    expectProblem(await get(query), { status: 400, code: 'validation_failed', fields: [field] });
+    expectProblem(await get(query), 400, 'validation_failed', field);
   });
 
   it('supports no other methods', async () => {
     for (const method of ['PUT', 'POST', 'DELETE', 'PATCH']) {
       const response = await ask(`${service.url}/permissions`, { method, key: service.key });
-      expectProblem(response, { status: 405, code: 'method_not_allowed', instance: '/permissions' });
+      expectProblem(response, 405, 'method_not_allowed');
       expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS');
     }
   });

@@ -104,11 +104,7 @@ describe('GET /tenants/self/reports/usage', () => {
     ['months=', 'months'],
   ])('is not of %s', async (query, field) => {
     const { key } = await newCustomer();
-    expectProblem(await ask(`${service.url}${PATH}?${query}`, { key }), {
-      status: 400,
-      code: 'validation_failed',
-      fields: [field],
-    });
+    expectProblem(await ask(`${service.url}${PATH}?${query}`, { key }), 400, 'validation_failed', field);
   });
 
   it('states what the plan includes, as soon as it has changed', async () => {

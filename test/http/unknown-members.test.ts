@@ -37,11 +37,7 @@ describe('the members of a body', () => {
       const before = (await send('GET', '/logs?size=1', undefined)).json.pagination.total_items;
       for (const name of ['x', 'Name', 'constructor', 'toString', 'a.b', '']) {
         const answer = await send(method, path, { ...body, [name]: 1 });
-        expectProblem(answer, {
-          status: 400,
-          code: 'validation_failed',
-          fields: [name === '' ? 'body' : name],
-        });
+        expectProblem(answer, 400, 'validation_failed', name === '' ? 'body' : name);
       }
       expect((await send('GET', '/logs?size=1', undefined)).json.pagination.total_items).toBe(before);
     },
@@ -77,7 +73,7 @@ describe('the members of a body', () => {
       const found = requests.find(([m, p]) => m === method && p === target.replace('/keys/', '/'))?.[2];
       const body = path === '/keys/find' ? { digest: 'a'.repeat(64) } : found;
       const answer = await send(method, `${target}?unknown=1`, body);
-      expectProblem(answer, { status: 400, code: 'validation_failed', fields: ['unknown'] });
+      expectProblem(answer, 400, 'validation_failed', 'unknown');
     },
   );
 
