@@ -6,7 +6,7 @@ import { beside } from '../support/beside';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { has } from '../support/programs';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 import { blocks, ROOT } from './pages';
 
 const run = promisify(execFile);
@@ -26,13 +26,12 @@ const scripts: Readonly<Record<string, readonly string[]>> = {
 const PREAMBLE = 'set -e\ncurl() { command curl --fail-with-body "$@"; }\n';
 
 describe('the commands work as written, one after the other', () => {
-  let service: Service;
+  const service = serviceForTests();
   let env: Readonly<Record<string, string>>;
   let leaked: () => Promise<string>;
   const bin = freshFolder();
 
   beforeAll(async () => {
-    service = await startService();
     const by = await beside(service);
     const get = async (path: string) => (await ask(`${service.url}${path}`, { key: service.key })).json;
     const { id: TENANT } = await get('/tenants/self');

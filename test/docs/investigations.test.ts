@@ -7,7 +7,7 @@ import { appendToEnd } from '../../src/event-log/event-log';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 import { storesOf, openLogIn } from '../support/profile';
-import { command, startService, type Service } from '../support/service';
+import { command, serviceForTests, type Service } from '../support/service';
 import { shellWords } from '../support/shell-words';
 import { blocks, ROOT } from './pages';
 
@@ -70,11 +70,10 @@ const withHistory = async (service: Service) => {
 };
 
 describe('docs/investigations.md', () => {
-  let service: Service;
+  const service = serviceForTests();
   let ids: Readonly<Record<string, string>>;
   const [folder, bin] = [freshFolder(), freshFolder()];
   beforeAll(async () => {
-    service = await startService();
     ids = await withHistory(service);
     const program = join(bin, 'tenant-ledger');
     const main = join(ROOT, 'dist', 'src', 'cli', 'main.js');

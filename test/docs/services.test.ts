@@ -7,14 +7,14 @@ import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { has } from '../support/programs';
 import { storesOf } from '../support/profile';
-import { loggedBy, startService, type Service } from '../support/service';
+import { loggedBy, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 import { blocks, ROOT, textOf } from './pages';
 
 const run = promisify(execFile);
 
 describe('docs/services.md', () => {
-  let service: Service;
+  const service = serviceForTests();
   let env: NodeJS.ProcessEnv;
   const folder = freshFolder();
   const tenantId = async () =>
@@ -24,7 +24,6 @@ describe('docs/services.md', () => {
   const questions = () => loggedBy(service, '"/keys/verify"').length;
 
   beforeAll(async () => {
-    service = await startService();
     const program = join(folder, 'tenant-ledger');
     writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/dist/src/cli/main.js" "$@"\n`);
     chmodSync(program, 0o755);

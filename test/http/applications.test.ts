@@ -1,25 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { QUOTAS } from '../../src/domain/tenant';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
 const UUID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const KEY = expect.stringMatching(/^key_[0-9A-Za-z]{55}$/);
 
-let service: Service;
-let by: Beside;
+const service = serviceForTests();
+const by = besideForTests(service);
 let tenantId: string;
 /** The key of an Application with every permission that a management Application may hold. */
 let owner: { id: string; key: string; keyId: string };
 
-beforeAll(async () => {
-  service = await startService();
-  by = await beside(service);
-});
 beforeEach(async () => {
   const made = await by.newTenant();
   ({ tenantId } = made);

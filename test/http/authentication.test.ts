@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { newKey } from '../../src/ledger/api-key';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse, sendRaw } from '../support/raw';
-import { loggedBy, startService, type Service } from '../support/service';
+import { loggedBy, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
 describe('authentication', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests();
+  const by = besideForTests(service);
   let tenantId: string;
   let newIsolated: () => Promise<IsolatedTenant>;
   const manager = ({ callers }: IsolatedTenant) =>
@@ -18,8 +18,6 @@ describe('authentication', () => {
   const call = (path: string, asking: AskOptions = {}) => ask(`${service.url}${path}`, asking);
 
   beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
     tenantId = await by.tenantId();
     newIsolated = await isolatedTenants(service.folder);
   });

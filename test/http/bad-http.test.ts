@@ -1,18 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse, sendRaw } from '../support/raw';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
-let service: Service;
-let by: Beside;
-beforeAll(async () => {
-  service = await startService();
-  by = await beside(service);
-});
+const service = serviceForTests();
+const by = besideForTests(service);
 
 /** What no well-behaved client sends: written to the socket by hand. */
 describe('bad HTTP', () => {

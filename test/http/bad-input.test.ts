@@ -1,8 +1,8 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { received } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 const bytes = (...dependencies: readonly (string | readonly number[])[]): Buffer =>
@@ -10,13 +10,10 @@ const bytes = (...dependencies: readonly (string | readonly number[])[]): Buffer
     dependencies.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.from(part))),
   );
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
+const service = serviceForTests();
 
 describe('bad input', () => {
-  let by: Beside;
+  const by = besideForTests(service);
   let events: number;
 
   const put = (
@@ -31,7 +28,6 @@ describe('bad input', () => {
     });
 
   beforeAll(async () => {
-    by = await beside(service);
     events = await by.count();
   });
   afterEach(async () => {

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { ask } from '../support/http';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 
 const OURS = 'https://app.example.com';
 const FOREIGN = 'https://evil.example.com';
@@ -27,10 +27,7 @@ const plain = (url: string, headers: Record<string, string>, method = 'GET'): Pr
   });
 
 describe('the API, called by browsers', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService({ CORS_ORIGINS: `${OURS},http://localhost:3000`, RATE_LIMITS: '' });
-  });
+  const service = serviceForTests({ CORS_ORIGINS: `${OURS},http://localhost:3000`, RATE_LIMITS: '' });
 
   const from = (origin: string, more: Record<string, string> = {}) =>
     plain(`${service.url}/tenants/self`, { Origin: origin, 'SVC-API-KEY': service.key, ...more });

@@ -1,22 +1,18 @@
 import { BasisTheory as BasisTheoryJs } from '@basis-theory/basis-theory-js';
 import { BasisTheory, BasisTheoryClient } from '@basis-theory/node-sdk';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask } from '../support/http';
 import { fact, reportFacts } from '../support/reported-facts';
-import { allProjected, startService, type Service } from '../support/service';
+import { allProjected, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
 describe('client libraries', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests({ HEADER_PREFIX: 'BT', HOST: 'localhost' });
+  const by = besideForTests(service);
   let tenantId: string;
   let key: string;
   let id: string;
 
-  beforeAll(async () => {
-    service = await startService({ HEADER_PREFIX: 'BT', HOST: 'localhost' });
-    by = await beside(service);
-  });
   beforeEach(async () => {
     ({ tenantId, key, id } = await by.newTenant('Acme'));
   });

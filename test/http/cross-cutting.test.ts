@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
-import { loggedBy, startService, type Service } from '../support/service';
+import { loggedBy, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -11,16 +11,11 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const CANARY = 'canary name 7f3a';
 
 describe('every request', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests();
+  const by = besideForTests(service);
   const linesOf = (trace: string) => loggedBy(service, trace);
   const call = (path: string, headers: Record<string, string> = {}, key = service.key) =>
     ask(`${service.url}${path}`, { key, headers });
-
-  beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-  });
 
   describe('trace id', () => {
     it.each(['A-b.c.d:1-', 'x'.repeat(128), 'aB3'.repeat(20)])('%s is accepted unchanged', async (trace) => {
@@ -180,11 +175,8 @@ describe('every request', () => {
 
 describe('settings', () => {
   const PUBLIC_URL = 'https://api.example.com/v1';
-  let service: Service;
-  beforeAll(async () => {
-    const settings = { HEADER_PREFIX: 'ACME', PUBLIC_URL: `${PUBLIC_URL}/` };
-    service = await startService(settings);
-  });
+  const settings = { HEADER_PREFIX: 'ACME', PUBLIC_URL: `${PUBLIC_URL}/` };
+  const service = serviceForTests(settings);
 
   it('HEADER_PREFIX and PUBLIC_URL work throughout', async () => {
     const call = (headers: Record<string, string>, method = 'GET', body?: unknown) =>

@@ -5,17 +5,15 @@ import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { updateApplication } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
 import { newKey } from '../../src/ledger/api-key';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests, type NewTenant } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact, reportFacts } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
-
-type Owner = Awaited<ReturnType<Beside['newApplication']>> & { readonly tenantId: string };
 
 interface Event {
   readonly id: string;
@@ -33,21 +31,14 @@ const eventsIn = (text: string): readonly Event[] =>
   linesOf(text).filter((line) => 'id' in line) as unknown as readonly Event[];
 
 describe('raw events over HTTP', () => {
-  let service: Service;
-  let by: Beside;
-  let owner: Owner;
-  let stranger: Owner;
+  const service = serviceForTests();
+  const by = besideForTests(service);
+  let owner: NewTenant;
+  let stranger: NewTenant;
   beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-    const newOwner = async (): Promise<Owner> => {
-      const { tenantId } = await by.newTenant();
-      return {
-        tenantId,
-        ...(await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read', 'tenant:update')),
-      };
-    };
-    [owner, stranger] = [await newOwner(), await newOwner()];
+    const permissions = ['log:read', 'tenant:read', 'tenant:update'];
+    owner = await by.newTenant('Acme', permissions);
+    stranger = await by.newTenant('Other', permissions);
     const put = await ask(`${service.url}/tenants/self`, {
       method: 'PUT',
       key: owner.key,
@@ -310,8 +301,7 @@ describe('raw events over HTTP', () => {
   });
 
   it('are found by id even while they park the tenant, and after they were set aside', async () => {
-    const { tenantId } = await by.newTenant();
-    const { key } = await by.newApplication(tenantId, 'management', 'log:read');
+    const { tenantId, key } = await by.newTenant('Acme', ['log:read']);
     const [bad = ''] = await reportFacts(service.folder, tenantId, [{ type: 'TokenCreated', data: {} }]);
     const expectFound = async (): Promise<void> => {
       const { status, json } = await ask(`${service.url}/events/${bad}`, { key });
@@ -347,20 +337,19 @@ describe('raw events over HTTP', () => {
     });
 
     const endings = [
-      ['whose key is revoked', 'key_refused', ({ keyId }: Owner) => revokeKey(keyId)],
+      ['whose key is revoked', 'key_refused', ({ keyId }: NewTenant) => revokeKey(keyId)],
       [
         'whose key loses the permission',
         'permission_missing',
-        ({ id }: Owner) => updateApplication(id, { permissions: ['tenant:read'] }),
+        ({ id }: NewTenant) => updateApplication(id, { permissions: ['tenant:read'] }),
       ],
       ['whose tenant is deleted', 'key_refused', () => deleteTenant()],
     ] as const;
     it.each(endings)('and %s end, with the reason', async (_, reason, ending) => {
-      const { tenantId } = await by.newTenant();
-      const application = { tenantId, ...(await by.newApplication(tenantId, 'management', 'log:read')) };
-      const stream = await following(`${service.url}/events?follow=true`, application.key);
+      const reader = await by.newTenant('Acme', ['log:read']);
+      const stream = await following(`${service.url}/events?follow=true`, reader.key);
       await until(() => stream.text().includes('KeyAdded'));
-      await by.write(tenantId, ending(application));
+      await by.write(reader.tenantId, ending(reader));
       await until(stream.isOver);
       expect(linesOf(stream.text()).at(-1)).toEqual({ end: { reason, position: expect.any(String) } });
     });

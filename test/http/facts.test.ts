@@ -8,26 +8,24 @@ import { deleteTenant } from '../../src/domain/tenant';
 import { appendToEnd } from '../../src/event-log/event-log';
 import { makeServiceKey } from '../../src/ledger/api-key';
 import { TIMES } from '../../src/times';
-import { beside, type Beside } from '../support/beside';
+import { beside, besideForTests } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { anEvent, eventsOf } from '../support/events';
 import { aFact, textOf, type Fact } from '../support/facts';
 import { ask, received, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { newService } from '../support/services';
-import { loggedBy, startService, type Service } from '../support/service';
+import { loggedBy, serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
 const NDJSON = 'application/x-ndjson';
 
 describe('POST /facts', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests({}, { ...TIMES, keyUsesMs: 10 });
+  const by = besideForTests(service);
   let customer: Customer;
   let gateway: Awaited<ReturnType<typeof newService>>;
   beforeAll(async () => {
-    service = await startService({}, { ...TIMES, keyUsesMs: 10 });
-    by = await beside(service);
     gateway = await newService(by, 'facts');
     customer = await customerOf(() => service, by);
   });

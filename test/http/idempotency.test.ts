@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { beside, type Beside } from '../support/beside';
+import { beside, besideForTests } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 
 const OWN = 'SVC-IDEMPOTENCY-KEY';
 const STANDARD = 'Idempotency-Key';
 
 describe('idempotency', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests();
+  const by = besideForTests(service);
   let key: string;
   let tenantId: string;
   const call = (asking: AskOptions, path = '/tenants/self') =>
@@ -20,10 +20,6 @@ describe('idempotency', () => {
   const put = (body: unknown, headers: Record<string, string>, path?: string) =>
     call({ method: 'PUT', body, headers }, path);
 
-  beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-  });
   beforeEach(async () => {
     ({ key, tenantId } = await by.newTenant('Acme'));
   });

@@ -2,14 +2,11 @@ import { join } from 'node:path';
 import { securityHeaders } from '../../src/http/middleware';
 import { ask } from '../support/http';
 import { converse } from '../support/raw';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
 describe('the operations listener', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService();
-  });
+  const service = serviceForTests();
 
   it('answers /livez', async () => {
     const { status, json, headers } = await ask(`${service.operationsUrl}/livez`);

@@ -1,6 +1,6 @@
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 /** Copied from the specification, "Permission types (complete list)". */
 const TABLE = `
@@ -44,11 +44,8 @@ const rows = TABLE.trim()
   });
 
 describe('GET /permissions', () => {
-  let service: Service;
+  const service = serviceForTests();
   const get = (query = '') => ask(`${service.url}/permissions${query}`, { key: service.key });
-  beforeAll(async () => {
-    service = await startService();
-  });
 
   it('has the thirty rows of the specification, in the same order and words', async () => {
     const response = await get();

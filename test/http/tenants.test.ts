@@ -1,14 +1,14 @@
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 const NIL = '00000000-0000-0000-0000-000000000000';
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 describe('a Tenant over HTTP', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests();
+  const by = besideForTests(service);
   let tenantId: string;
   let key: string;
   let applicationId: string;
@@ -16,10 +16,6 @@ describe('a Tenant over HTTP', () => {
     ask(`${service.url}${path}`, { key, ...asking });
   const put = (body: unknown, headers: Record<string, string> = {}) => call({ method: 'PUT', body, headers });
 
-  beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-  });
   beforeEach(async () => {
     ({ tenantId, key, id: applicationId } = await by.newTenant('Acme'));
   });

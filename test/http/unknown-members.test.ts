@@ -1,23 +1,20 @@
 import { routes } from '../../src/http/api';
-import { beside } from '../support/beside';
+import { ALL_PERMISSIONS, beside } from '../support/beside';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 const shop = { name: 'Shop', type: 'private', permissions: ['token:create'] };
 
 describe('the members of a body', () => {
-  let service: Service;
+  const service = serviceForTests({ DEMO: 'false' });
   let key = '';
   let application: Record<string, unknown> = {};
   const send = (method: string, path: string, body: unknown): Promise<ApiResponse> =>
     ask(`${service.url}${path.replace(':id', String(application['id']))}`, { key, method, body });
 
   beforeAll(async () => {
-    service = await startService({ DEMO: 'false' });
-    const session = await beside(service);
-    const { tenantId } = await session.newTenant();
-    ({ key } = await session.newOwner(tenantId));
+    ({ key } = await (await beside(service)).newTenant('Acme', ALL_PERMISSIONS));
     application = (await send('POST', '/applications', shop)).json;
   });
 

@@ -4,18 +4,18 @@ import { deleteApplication, updateApplication } from '../../src/domain/applicati
 import { deleteTenant } from '../../src/domain/tenant';
 import { digestOf, makeKey, newKey } from '../../src/ledger/api-key';
 import { TIMES } from '../../src/times';
-import { beside, type Beside, type NewApplication } from '../support/beside';
+import { beside, besideForTests, type NewApplication } from '../support/beside';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { newService } from '../support/services';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
 type Made = NewApplication & { readonly tenantId: string };
 
 describe('verified keys', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests({}, { ...TIMES, keyUsesMs: 10 });
+  const by = besideForTests(service);
   let caller: string;
   let made: Made;
   const newKeyOf = async (): Promise<Made> => {
@@ -23,8 +23,6 @@ describe('verified keys', () => {
     return { tenantId, ...(await by.newApplication(tenantId, 'private', 'token:read', 'token:use')) };
   };
   beforeAll(async () => {
-    service = await startService({}, { ...TIMES, keyUsesMs: 10 });
-    by = await beside(service);
     caller = (await newService(by, 'verify')).key;
     made = await newKeyOf();
   });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import { revokeKey } from '../../src/domain/application-keys';
 import { beside } from '../support/beside';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
 /** What the portal's own scripts send, and browsers add. */
@@ -28,10 +28,7 @@ const cookieIn = (response: Response): string =>
   (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 
 describe('the session of the portal', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService();
-  });
+  const service = serviceForTests();
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
     expect(service.stderr()).not.toContain(service.key.slice(4));
@@ -143,8 +140,7 @@ describe('the session of the portal', () => {
 
   it('ends within a second when its key is revoked', async () => {
     const by = await beside(service);
-    const { tenantId } = await by.newTenant();
-    const { key, keyId } = await by.newApplication(tenantId, 'management', 'tenant:read');
+    const { tenantId, key, keyId } = await by.newTenant();
     const Cookie = cookieIn(await signIn(OWN, key));
     const headers = await own(Cookie);
     const read = () => send(`${service.url}/portal/api/tenants/self`, 'GET', headers);

@@ -6,13 +6,13 @@ import { newKey } from '../../src/ledger/api-key';
 import { readPolicies } from '../../src/limits/policies';
 import { mongoLimiter, rateLimits } from '../../src/limits/rate-limits';
 import { TIMES } from '../../src/times';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests, type NewTenant } from '../support/beside';
 import { following } from '../support/following';
 import { ask } from '../support/http';
 import { isolatedTenants } from '../support/isolated-tenants';
 import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { describeMongodb } from '../support/mongodb/databases';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
 /** For the requests and timers of the test itself. */
@@ -25,24 +25,16 @@ const timed = async (work: () => Promise<unknown>): Promise<number> => {
 };
 
 describe('a followed stream', () => {
-  let service: Service;
-  let by: Beside;
-  beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-  });
-  type Reader = Awaited<ReturnType<Beside['newTenant']>>;
-  const opened = async ({ key }: Pick<Reader, 'key'>, seen: string) => {
+  const service = serviceForTests();
+  const by = besideForTests(service);
+  const opened = async ({ key }: Pick<NewTenant, 'key'>, seen: string) => {
     const stream = await following(`${service.url}/events?follow=true`, key);
     await until(() => stream.text().includes(seen));
     return stream;
   };
-  const aReader = async (): Promise<Reader> => {
-    const { tenantId } = await by.newTenant();
-    return { tenantId, ...(await by.newApplication(tenantId, 'management', 'log:read')) };
-  };
+  const aReader = () => by.newTenant('Acme', ['log:read']);
 
-  const endings: readonly [string, (reader: Reader) => Decide][] = [
+  const endings: readonly [string, (reader: NewTenant) => Decide][] = [
     ['key was revoked', ({ keyId }) => revokeKey(keyId)],
     ['key lost the permission', ({ id }) => updateApplication(id, { permissions: ['tenant:read'] })],
     ['tenant was deleted', () => deleteTenant()],

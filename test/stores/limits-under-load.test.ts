@@ -1,8 +1,8 @@
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
-import { loggedBy, startService, type Service } from '../support/service';
+import { loggedBy, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
 const POLICY = '"global";q=1000;w=10';
@@ -10,12 +10,8 @@ const FORWARDED_FOR = 'X-Forwarded-For';
 
 /** Behind one proxy, played by the test: every address has its own counters. */
 describe('the specified limits', () => {
-  let service: Service;
-  let by: Beside;
-  beforeAll(async () => {
-    service = await startService({ RATE_LIMITS: '', TRUSTED_PROXIES: '1' });
-    by = await beside(service);
-  });
+  const service = serviceForTests({ RATE_LIMITS: '', TRUSTED_PROXIES: '1' });
+  const by = besideForTests(service);
 
   const from = (address: string, path: string, asking: AskOptions = {}) =>
     ask(`${service.url}${path}`, { ...asking, headers: { [FORWARDED_FOR]: address, ...asking.headers } });
@@ -146,10 +142,7 @@ describe('the specified limits', () => {
 });
 
 describe('the limits of a service without proxies', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService({ RATE_LIMITS: 'global=5/1/1' });
-  });
+  const service = serviceForTests({ RATE_LIMITS: 'global=5/1/1' });
 
   it('lift a block after its time and not before, however many requests arrive in between; forwarded headers change nothing', async () => {
     let number = 0;

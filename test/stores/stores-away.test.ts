@@ -1,10 +1,11 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { beside, type Beside } from '../support/beside';
+import { beforeTests } from '../support/before-tests';
+import { besideForTests } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { loggedBy, serviceProcess, type Service } from '../support/service';
+import { loggedBy, serviceProcess } from '../support/service';
 import { liveSetFile } from '../support/set-files';
 import { until } from '../support/waiting';
 
@@ -13,8 +14,8 @@ const MAX_MS = 2_200;
 
 /** The files of the stores, locked or damaged from outside while the server runs. */
 describe('a server whose stores fail', () => {
-  let service: Service;
-  let by: Beside;
+  const service = beforeTests(serviceProcess);
+  const by = besideForTests(service);
   let key: string;
   let tenantId: string;
   const call = (asking: AskOptions = {}, path = '/tenants/self') =>
@@ -48,10 +49,6 @@ describe('a server whose stores fail', () => {
     expect(response.headers.get('retry-after')).toBe('1');
   };
 
-  beforeAll(async () => {
-    service = await serviceProcess();
-    by = await beside(service);
-  });
   beforeEach(async () => {
     ({ key, tenantId } = await by.newTenant('Acme'));
   });

@@ -3,8 +3,8 @@ import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';
 import type { App } from '../../src/app/app';
-import { operatorRequest } from '../../src/app/operator';
-import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
+import { createTenant, deleteTenant } from '../../src/domain/tenant';
+import { operatorOf } from './beside';
 import { openAppIn } from './profile';
 
 /** The app on a folder, as any process opens it, and what its read models show now, whoever projected them. */
@@ -26,16 +26,14 @@ const ALL = 1_000_000;
 export const readingsOf = async (folder: string): Promise<Readings> => {
   const app = await openAppIn(folder);
   opened.add(app);
-  const execute = async (tenantId: string, decide: Decide): Promise<void> => {
-    await app.ledger.execute({ ...operatorRequest(tenantId, NIL, 20_000), decide });
-  };
+  const { write } = operatorOf(app);
   return {
     app,
     newTenant: async (tenantId = randomUUID()) => {
-      await execute(tenantId, createTenant({ name: 'A', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
+      await write(tenantId, createTenant({ name: 'A', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
       return tenantId;
     },
-    deleteTenant: (tenantId) => execute(tenantId, deleteTenant()),
+    deleteTenant: async (tenantId) => void (await write(tenantId, deleteTenant())),
     usage: async (tenantId) =>
       reportUsage((await app.live.look()).set, tenantId, new Date().toISOString().slice(0, 7)),
     logs: async (tenantId) => {

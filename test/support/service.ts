@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pause } from '../../src/async/clock';
 import type { Times } from '../../src/times';
+import { beforeTests } from './before-tests';
 import { run, type Running } from './command-line';
 import { hasHeaderPrefix, isNotTheApi } from './described';
 import { freshFolder } from './folders';
@@ -207,6 +208,9 @@ export const startService = async (env: Environment = {}, times?: Times): Promis
   services.add(service);
   return service;
 };
+
+export const serviceForTests = (...given: Parameters<typeof startService>): Service =>
+  beforeTests(() => startService(...given));
 
 /** Every server in this process ends with 0, whatever was done to it. */
 afterAll(async () => {
