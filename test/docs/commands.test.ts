@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beside } from '../support/beside';
@@ -7,6 +7,7 @@ import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { has } from '../support/programs';
 import { serviceForTests } from '../support/service';
+import { installed } from './installed';
 import { blocks, ROOT } from './pages';
 
 const run = promisify(execFile);
@@ -29,7 +30,6 @@ describe('the commands work as written, one after the other', () => {
   const service = serviceForTests();
   let env: Readonly<Record<string, string>>;
   let leaked: () => Promise<string>;
-  const bin = freshFolder();
 
   beforeAll(async () => {
     const by = await beside(service);
@@ -37,11 +37,8 @@ describe('the commands work as written, one after the other', () => {
     const { id: TENANT } = await get('/tenants/self');
     const { key_id: KEY_ID } = await get('/applications/key');
     leaked = async () => (await by.newOwner(TENANT)).key;
-    const program = join(bin, 'tenant-ledger');
-    writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/dist/src/cli/main.js" "$@"\n`);
-    chmodSync(program, 0o755);
     const EVENT = (await get('/logs?size=1')).data[0].id;
-    env = { PATH: `${bin}:${process.env['PATH']}`, DATA_DIR: service.folder, URL: service.url };
+    env = { PATH: `${installed()}:${process.env['PATH']}`, DATA_DIR: service.folder, URL: service.url };
     env = { ...env, KEY: service.key, TENANT, KEY_ID, EVENT };
   });
 
