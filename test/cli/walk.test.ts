@@ -216,13 +216,7 @@ describe.each(places)('the command line $where', ({ open }) => {
 describe('the command line without data', () => {
   const operator = operatorAt(freshFolder(), { HEADER_PREFIX: 'ACME', SECRET: 'x'.repeat(32) });
 
-  it('lists the error codes', async () => {
-    expect(await operator.json<unknown>('explain key_refused')).toEqual({
-      code: 'key_refused',
-      status: 401,
-      title: expect.any(String),
-      meaning: expect.stringContaining('tenant-ledger key create'),
-    });
+  it('explains the error codes', async () => {
     expect((await operator.run('explain key_refused')).stdout).toMatch(/^code: +key_refused\nstatus: +401\n/);
   });
 
