@@ -13,7 +13,7 @@ import { itIf } from '../support/it-if';
 import { has } from '../support/programs';
 import { newService } from '../support/services';
 import { startService } from '../support/service';
-import { until } from '../support/waiting';
+import { succeeds, until } from '../support/waiting';
 import { textOf } from './pages';
 
 describe('docs/deployment/nginx-auth.conf', () => {
@@ -54,12 +54,7 @@ describe('docs/deployment/nginx-auth.conf', () => {
           headers: { 'SVC-TENANT-ID': 'forged' },
           ...(sent === undefined ? {} : { key: sent }),
         });
-      await until(() =>
-        get().then(
-          () => true,
-          () => false,
-        ),
-      );
+      await until(() => succeeds(get()));
       expect(await get(reader.key)).toMatchObject({ status: 200, text: `${tenantId} undefined` });
       expect((await get(other.key)).status).toBe(403);
       for (const sent of [undefined, makeKey(tenantId)]) expect((await get(sent)).status).toBe(401);

@@ -3,7 +3,7 @@ import { securityHeaders } from '../../src/http/middleware';
 import { ask } from '../support/http';
 import { converse } from '../support/raw';
 import { serviceForTests, startService } from '../support/service';
-import { until } from '../support/waiting';
+import { succeeds, until } from '../support/waiting';
 
 describe('the operations listener', () => {
   const service = serviceForTests();
@@ -79,12 +79,7 @@ describe('the operations listener', () => {
     expect((await ask(`${operationsUrl}/readyz`)).status).toBe(200);
     const stopped = stop();
     expect(await ask(`${operationsUrl}/readyz`)).toMatchObject({ status: 503, json: { status: 'stopping' } });
-    await until(() =>
-      ask(url).then(
-        () => false,
-        () => true,
-      ),
-    );
+    await until(async () => !(await succeeds(ask(url))));
     expect((await ask(`${operationsUrl}/readyz`)).status).toBe(503);
     expect((await ask(`${operationsUrl}/livez`)).status).toBe(200);
     socket.write('"B"}');

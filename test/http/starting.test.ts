@@ -13,7 +13,7 @@ import { expectProblem } from '../support/problem';
 import { answersIn, converse } from '../support/raw';
 import { startCommand } from '../support/service';
 import { stuckReadModels } from '../support/stuck';
-import { until } from '../support/waiting';
+import { succeeds, until } from '../support/waiting';
 
 /** A data folder whose log has an event that the read models do not show and cannot store. */
 const behindFolder = async () => {
@@ -54,12 +54,7 @@ describe('a server whose read models have not caught up', () => {
     const { signal, exited } = startCommand(['serve'], env, { times });
     const operations = `http://127.0.0.1:${OPS_PORT}`;
     isNotTheApi(operations);
-    await until(() =>
-      ask(`http://127.0.0.1:${PORT}/permissions`).then(
-        () => true,
-        () => false,
-      ),
-    );
+    await until(() => succeeds(ask(`http://127.0.0.1:${PORT}/permissions`)));
     return { folder, key, stuck, signal, exited, url: `http://127.0.0.1:${PORT}`, operations };
   };
 
@@ -102,12 +97,7 @@ describe('a server whose read models have not caught up', () => {
     );
     await ask(`${url}/tenants/self`, { key });
     signal('SIGTERM');
-    await until(() =>
-      ask(`${url}/permissions`).then(
-        () => false,
-        () => true,
-      ),
-    );
+    await until(async () => !(await succeeds(ask(`${url}/permissions`))));
     socket.write(`${body}GET /tenants/self HTTP/1.1\r\n${headers}\r\n`);
     await closed;
     expect(answersIn(received()).map(({ status }) => status)).toEqual([200, 503]);

@@ -13,16 +13,12 @@ import { isolatedTenants } from '../support/isolated-tenants';
 import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { describeMongodb } from '../support/mongodb/databases';
 import { serviceForTests, startService } from '../support/service';
-import { until } from '../support/waiting';
+import { timed, until } from '../support/waiting';
 
 /** For the requests and timers of the test itself. */
 const SLACK_MS = 200;
 
-const timed = async (work: () => Promise<unknown>): Promise<number> => {
-  const startedAt = performance.now();
-  await work();
-  return performance.now() - startedAt;
-};
+const msOf = async (work: () => Promise<unknown>): Promise<number> => (await timed(work)).ms;
 
 describe('a followed stream', () => {
   const service = serviceForTests();
@@ -43,7 +39,7 @@ describe('a followed stream', () => {
     const reader = await aReader();
     const stream = await opened(reader, 'KeyAdded');
     await by.write(reader.tenantId, ending(reader));
-    expect(await timed(() => until(stream.isOver))).toBeLessThan(1_000 + SLACK_MS);
+    expect(await msOf(() => until(stream.isOver))).toBeLessThan(1_000 + SLACK_MS);
   });
 
   it('ends within a second after its key has expired', async () => {
@@ -62,9 +58,7 @@ describe('a followed stream', () => {
     for (let round = 0; round < 5; round += 1) {
       const { input } = newKey(reader.tenantId);
       await by.write(reader.tenantId, addKey(reader.id, input));
-      expect(await timed(() => until(() => stream.text().includes(input.keyId)))).toBeLessThan(
-        100 + SLACK_MS,
-      );
+      expect(await msOf(() => until(() => stream.text().includes(input.keyId)))).toBeLessThan(100 + SLACK_MS);
     }
     await stream.stop();
   });
@@ -90,7 +84,7 @@ describe('a refusal', () => {
     const times = keys.map(() => [] as number[]);
     for (let round = 0; round < 40; round += 1)
       for (const [i, key] of keys.entries())
-        times[i]!.push(await timed(async () => expect(await statusOf(key)).toBe(401)));
+        times[i]!.push(await msOf(async () => expect(await statusOf(key)).toBe(401)));
     const medians = times.map((all) => all.toSorted((a, b) => a - b)[20]!);
     expect(Math.max(...medians)).toBeLessThan(3 * Math.min(...medians) + 1);
   });
@@ -110,7 +104,7 @@ describeMongodb('a request whose rate counters do not answer', () => {
     const { count, status } = rateLimits(readPolicies('global=1000/60/60')!, options);
     await count('GET', '/', '192.0.2.1');
     await lose(server);
-    expect(await timed(() => count('GET', '/', '192.0.2.1'))).toBeLessThan(200 + SLACK_MS);
+    expect(await msOf(() => count('GET', '/', '192.0.2.1'))).toBeLessThan(200 + SLACK_MS);
     expect(status()).toMatchObject({ shared: false, counted_alone: 1 });
     server.thaw();
   });

@@ -3,7 +3,7 @@ import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import { routes } from '../../src/http/api';
 import { headerNames } from '../../src/http/context';
 import { openApiDocument } from '../../src/http/openapi/document';
-import { httpProblems, isHttpProblemCode, type Problem } from '../../src/problems';
+import { httpProblems, isHttpProblemCode } from '../../src/problems';
 
 /**
  * Checks every response that a test gets from the API against the OpenAPI document: an unknown status, a missing or
@@ -246,7 +246,7 @@ const problemFaults = ({ status, headers, text }: Seen, path: string, trace: str
   const body = JSON.parse(text) as Readonly<Record<string, unknown>>;
   const code = String(body['code']);
   if (!isHttpProblemCode(code)) return [...missing, `${code} is no code`];
-  const { status: stated, members = [] }: Problem = httpProblems[code];
+  const { status: stated, members } = httpProblems[code];
   const own = Object.keys(body).filter((member) => !COMMON_MEMBERS.has(member));
   const lacking = members.filter((member) => !own.includes(member) && !OPTIONAL_MEMBERS.has(member));
   const isOwn = own.every((member) => members.includes(member));
