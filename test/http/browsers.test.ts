@@ -96,18 +96,12 @@ describe('the API, called by browsers', () => {
       const other = await startService({ CORS_ORIGINS: '*', RATE_LIMITS: 'global=1/60/60' });
       const call = (method: string) =>
         plain(other.url, { Origin: FOREIGN, 'Access-Control-Request-Method': 'PUT' }, method);
-      try {
-        const answers = [await call('OPTIONS'), await call('GET')];
-        expect(
-          answers.map(({ status, headers }) => [status, headers['access-control-allow-origin']]),
-        ).toEqual([
-          [204, '*'],
-          [429, '*'],
-        ]);
-        expect(answers[1]?.headers['access-control-expose-headers']).toContain('Retry-After');
-      } finally {
-        await other.stop();
-      }
+      const answers = [await call('OPTIONS'), await call('GET')];
+      expect(answers.map(({ status, headers }) => [status, headers['access-control-allow-origin']])).toEqual([
+        [204, '*'],
+        [429, '*'],
+      ]);
+      expect(answers[1]?.headers['access-control-expose-headers']).toContain('Retry-After');
     });
 
     it('lets pages take part in traces', async () => {
@@ -120,17 +114,10 @@ describe('the API, called by browsers', () => {
 
     it('sends no CORS headers where no origin is allowed', async () => {
       const other = await startService();
-      try {
-        const { headers } = await plain(`${other.url}/permissions`, {
-          Origin: OURS,
-          'SVC-API-KEY': other.key,
-        });
-        const asked = await plain(`${other.url}/tenants/self`, { Origin: OURS }, 'OPTIONS');
-        const names = [...Object.keys(headers), ...Object.keys(asked.headers)];
-        expect(names.filter((name) => name.startsWith('access-control'))).toEqual([]);
-      } finally {
-        await other.stop();
-      }
+      const { headers } = await plain(`${other.url}/permissions`, { Origin: OURS, 'SVC-API-KEY': other.key });
+      const asked = await plain(`${other.url}/tenants/self`, { Origin: OURS }, 'OPTIONS');
+      const names = [...Object.keys(headers), ...Object.keys(asked.headers)];
+      expect(names.filter((name) => name.startsWith('access-control'))).toEqual([]);
     });
   });
 });

@@ -20,10 +20,6 @@ describe('CSV', () => {
     const tokens = Array.from({ length: 1_201 }, (_, i) => fact('TokenCreated', `token ${i}`));
     await customer.report(...tokens, fact('CardRead', 'card, "one"'));
   });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-    expect(service.stderr()).not.toContain('"level":50');
-  });
 
   const get = (path: string) => ask(`${service.url}${path}`, { key: customer.key });
 

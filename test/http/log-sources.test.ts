@@ -25,7 +25,6 @@ describe('a row of the log', () => {
     await until(async () => (await rows(`entity_id=${gone.id}`)).length === 3);
     await until(async () => (await rows('source=access')).length > 0);
   });
-  afterAll(() => service.stop());
 
   it('that claims a deletion is told from that of the deletion', async () => {
     const [claim, deletion] = await rows(`entity_id=${gone.id}&size=2`);

@@ -277,13 +277,11 @@ describe('signing in to the portal', () => {
       const { status, text } = await raw(service.url, { Host }, service.key);
       expect([Host, status, text]).toEqual([Host, 403, expect.stringContaining('plain HTTP')]);
     }
-    await service.stop();
   });
 
   it('is refused over plain HTTP behind a proxy', async () => {
     const service = await startService({ TRUSTED_PROXIES: '1' });
     expect((await raw(service.url, {}, service.key)).status).toBe(403);
-    await service.stop();
   });
 
   it('sets a cookie for TLS only behind TLS', async () => {
@@ -291,7 +289,6 @@ describe('signing in to the portal', () => {
     const { status, cookie } = await raw(service.url, { Host: 'ledger.example.com' }, service.key);
     expect(status).toBe(204);
     expect(cookie).toMatch(/^__Host-portal=[A-Za-z0-9_-]+; Path=\/; Secure; HttpOnly; SameSite=Strict$/);
-    await service.stop();
   });
 
   it('with a revoked key, or asking for a download with it, is recorded for its tenant', async () => {
@@ -318,13 +315,11 @@ describe('signing in to the portal', () => {
     const response = await fetch(`${service.url}/portal`);
     expect(response.headers.get('ratelimit-policy')).toBe('"portal";q=600;w=10');
     expect((await fetch(`${service.url}/docs`)).headers.get('ratelimit')).toMatch(/^"global";r=999;/);
-    await service.stop();
   });
 
   it('is not there if the portal is switched off', async () => {
     const service = await startService({ PORTAL: 'false' });
     for (const path of ['/portal', '/portal/session', '/portal/api/tenants/self'])
       expect(await codeIn(await send(`${service.url}${path}`, 'GET', OWN))).toEqual([404, 'not_found']);
-    await service.stop();
   });
 });

@@ -44,9 +44,6 @@ describe('a key used for reads at two servers on one data folder', () => {
     second = await startService({ DATA_DIR: first.folder });
     by = await beside(first);
   });
-  afterAll(async () => {
-    for (const server of servers()) expect(await server.stop()).toBe(0);
-  });
 
   describe('while the applications read model is stuck', () => {
     const stuckWhile = (work: () => Promise<void>) => whileStuck(first!.folder, work);
