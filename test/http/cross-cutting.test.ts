@@ -159,18 +159,6 @@ describe('every request', () => {
         expect(written).not.toContain(createHash('sha256').update(key).digest('hex'));
     });
   });
-
-  describe('problem pages', () => {
-    it.each(['nope', 'NOT_FOUND', 'toString', 'not_found.json', 'not_found/x'])('%s is 404', async (code) => {
-      const path = `/problems/${code}`;
-      expectProblem(await ask(`${service.url}${path}`), 404, 'not_found');
-    });
-  });
-
-  it('does not reveal the software in its response', async () => {
-    const { headers } = await call('/permissions');
-    expect([headers.get('x-powered-by'), headers.get('server')]).toEqual([null, null]);
-  });
 });
 
 describe('settings', () => {

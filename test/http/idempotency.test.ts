@@ -69,13 +69,6 @@ describe('idempotency', () => {
     expect(again.text).toBe(first.text);
   });
 
-  it('treats a path with a trailing slash as the same path', async () => {
-    const before = await by.count();
-    await put({ name: 'B' }, { [OWN]: 'k' });
-    expect((await put({ name: 'B' }, { [OWN]: 'k' }, '/tenants/self/')).status).toBe(200);
-    expect(await by.count()).toBe(before + 1);
-  });
-
   it('is scoped to the Application', async () => {
     const other = await by.newApplication(tenantId, 'management', 'tenant:update');
     const before = await by.count();
@@ -251,6 +244,5 @@ describe('idempotency across a restart', () => {
     expect((await ask(`${second.url}/tenants/self`, deletion)).status).toBe(204);
     expect((await ask(`${second.url}/tenants/self`, { ...asking, key: deleted.key })).status).toBe(401);
     expect(await by.count()).toBe(before);
-    expect(await second.stop()).toBe(0);
   });
 });

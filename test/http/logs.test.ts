@@ -209,6 +209,7 @@ describe('audit logs', () => {
       ['?entity_id[$ne]=1', 'entity_id[$ne]'],
       ['?entity_id%5B%24ne%5D=1', 'entity_id[$ne]'],
       ['?entity_type[]=token', 'entity_type[]'],
+      ['?__proto__=1&__proto__=2', '__proto__'],
       ['?entity_id=a&entity_id=b', 'entity_id'],
       ['?entity_type=token&entity_type=token', 'entity_type'],
       ['?start_date=2021-01-31&start_date=2021-01-31', 'start_date'],
@@ -307,14 +308,6 @@ describe('audit logs', () => {
       const cursor = await cursorOf(customer);
       expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/);
       expect(cursor).toBe(await cursorOf(customer));
-    });
-
-    it('goes on in the same place after a rebuild', async () => {
-      const page = async (start: string) => idsOf(await customer.get(`?size=2&start=${start}`));
-      const cursor = await cursorOf(customer);
-      const before = await page(cursor);
-      await by.run('projections', 'rebuild');
-      expect([await cursorOf(customer), await page(cursor)]).toEqual([cursor, before]);
     });
 
     it('of another tenant is refused', async () => {

@@ -91,23 +91,4 @@ describe('GET /permissions', () => {
     expectProblem(response, 400, 'validation_failed', 'application_type');
     expect(response.json.errors.application_type).toEqual(['must be one of public, private, management']);
   });
-
-  it.each([
-    ['?application_type=public&application_type=private', 'application_type'],
-    ['?application_type=public&application_type=public', 'application_type'],
-    ['?application_type[]=public', 'application_type[]'],
-    ['?application_type%5Bx%5D=public', 'application_type[x]'],
-    ['?other=1&other=2', 'other'],
-    ['?__proto__=1&__proto__=2', '__proto__'],
-  ])('refuses %s', async (query, field) => {
-    expectProblem(await get(query), 400, 'validation_failed', field);
-  });
-
-  it('supports no other methods', async () => {
-    for (const method of ['PUT', 'POST', 'DELETE', 'PATCH']) {
-      const response = await ask(`${service.url}/permissions`, { method, key: service.key });
-      expectProblem(response, 405, 'method_not_allowed');
-      expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS');
-    }
-  });
 });
