@@ -9,7 +9,7 @@ import { inOwnPlace, mongodbServer } from './stores';
 
 /**
  * How fast are facts taken over HTTP, of two senders with batches of 1,000 and of one with batches of 100, until the read
- * models show them all; and how long does a change to another tenant take meanwhile? Beside it `ingest`, embedded.
+ * models show them all; and how long does a change to another tenant take meanwhile? Beside it `ingest`.
  * `npm run bench -- facts [ROUNDS] [FACTS]`
  */
 const [ROUNDS = 2, FACTS = 20_000] = givenNumbers;
@@ -91,7 +91,10 @@ const WAYS: readonly Way[] = [
 
 void bench(async (root) => {
   const mongodb = await mongodbServer();
-  await byTurns(`ingest of ${FACTS} facts`, ROUNDS, (build) => measureIngest(root, build, FACTS));
+  await byTurns(`ingest of ${FACTS} facts, embedded`, ROUNDS, (build) => measureIngest(root, build, FACTS));
+  await byTurns(`ingest of ${FACTS} facts, clustered`, ROUNDS, (build) =>
+    inOwnPlace(mongodb.url, (place) => measureIngest(root, build, FACTS, place)),
+  );
   for (const way of WAYS) {
     const what = `${FACTS} facts, ${way.senders} sender(s), batches of ${way.batch}`;
     await byTurns(`${what}, embedded`, ROUNDS, (build) => measureFacts(root, build, way));

@@ -16,19 +16,27 @@ const UNREACHABLE_LIMIT = 'global=1000000000';
 /** The request that a client repeats. Each connection uses its own key, if there are enough. */
 export interface Load {
   readonly name: string;
-  readonly method: 'GET' | 'PUT';
+  readonly method: 'GET' | 'PUT' | 'POST';
   readonly path: string;
   readonly connections: number;
+  /** A POST has this one in its header, and asks in its body about the keys of the target, one after the other. */
+  readonly serviceKey?: string;
 }
 
+const headOf = ({ method, path }: Load, key: string): string =>
+  `${method} ${path} HTTP/1.1\r\nHost: bench\r\nSVC-API-KEY: ${key}\r\n`;
+
+const withBody = (head: string, body: string): string =>
+  `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+
 /** Every PUT changes the name, in a request of the same length. */
-const requestsOf = ({ method, path }: Load, key: string): ((n: number) => string) => {
-  const head = `${method} ${path} HTTP/1.1\r\nHost: bench\r\nSVC-API-KEY: ${key}\r\n`;
-  if (method === 'GET') return () => `${head}\r\n`;
-  const body = (n: number): string =>
-    `{"name":"Bench ${String(n).padStart(7, '0')}","settings":{"deduplicate_tokens":"true"}}`;
-  const whole = `${head}Content-Type: application/json\r\nContent-Length: ${body(0).length}\r\n\r\n`;
-  return (n) => whole + body(n);
+const requestsOf = (load: Load, keys: readonly string[], connection: number): ((n: number) => string) => {
+  const head = headOf(load, load.serviceKey ?? keys[connection % keys.length] ?? '');
+  if (load.method === 'GET') return () => `${head}\r\n`;
+  if (load.method === 'POST')
+    return (n) => withBody(head, `{"key":"${keys[(connection + n * load.connections) % keys.length]}"}`);
+  const settings = '{"deduplicate_tokens":"true"}';
+  return (n) => withBody(head, `{"name":"Bench ${String(n).padStart(7, '0')}","settings":${settings}}`);
 };
 
 interface Responses {
@@ -85,7 +93,7 @@ const runClient = async (
   const until = began + seconds * 1_000;
   const all = await Promise.all(
     Array.from({ length: load.connections }, (_, n) =>
-      repeatRequest(new URL(url), requestsOf(load, keys[n % keys.length] ?? ''), until),
+      repeatRequest(new URL(url), requestsOf(load, keys, n), until),
     ),
   );
   const times = all.flatMap((one) => one.times);

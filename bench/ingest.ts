@@ -12,7 +12,7 @@ import { pause } from '../src/async/clock';
 import { at, bench, byTurns, givenNumbers, type Build, type Figures } from './builds';
 import { factLines } from './facts';
 import { makeLog } from './given-log';
-import { caughtUp, runToEnd, startServer, type Server } from './processes';
+import { caughtUp, runToEnd, startServer, type Environment, type Server } from './processes';
 
 /**
  * How fast does `ingest` run next to a server, until the read models contain every fact, and how long does a change to
@@ -83,20 +83,26 @@ export const startPuts = ({ url }: Server, key: string): (() => Promise<Puts>) =
   };
 };
 
-export const measureIngest = async (root: string, { name, main }: Build, facts: number): Promise<Figures> => {
-  const DATA_DIR = mkdtempSync(join(root, `${name}-`));
-  const [other, ...tenants] = await makeLog({ DATA_DIR }, { tenants: TENANTS + 1 }, main);
+export const measureIngest = async (
+  root: string,
+  { name, main }: Build,
+  facts: number,
+  place: Environment = {},
+): Promise<Figures> => {
+  const env = { DATA_DIR: mkdtempSync(join(root, `${name}-`)), ...place };
+  const [other, ...tenants] = await makeLog(env, { tenants: TENANTS + 1 }, main);
   const file = join(root, `${facts}.ndjson`);
   const ids = tenants.map(({ tenantId }) => tenantId);
   writeFileSync(file, factLines(ids, facts));
   const plain = plainAppend(root, file);
-  const server = await startServer({ DATA_DIR, RATE_LIMITS: 'off' }, main);
+  const server = await startServer({ ...env, RATE_LIMITS: 'off' }, main);
   const puts = startPuts(server, other?.key ?? '');
   const began = performance.now();
-  const { seconds: appended } = await runToEnd(['ingest', file], { DATA_DIR }, main);
+  const { seconds: appended } = await runToEnd(['ingest', file], env, main);
+  // A log that is written to all the time is never followed to its end in a cluster.
+  const { times, pending } = await puts();
   await caughtUp(server);
   const shown = (performance.now() - began) / 1_000;
-  const { times, pending } = await puts();
   await server.stop();
   return {
     'facts/s until shown': facts / shown,

@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import Koa from 'koa';
+import bodyParser from 'koa-bodyparser';
 import { createHash, randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import pino from 'pino';
@@ -22,6 +23,18 @@ export const serveHello = (): void => {
   const app = new Koa();
   app.use(async (ctx) => {
     ctx.body = 'Hello';
+  });
+  listen(app);
+};
+
+/** Parses the body, and hashes the key in the header and the one in the body. */
+export const serveDigests = (): void => {
+  const app = new Koa();
+  const digestOf = (key: string): string => createHash('sha256').update(key).digest('hex');
+  app.use(bodyParser());
+  app.use(async (ctx) => {
+    const { key } = ctx.request.body as { readonly key: string };
+    ctx.body = { valid: digestOf(ctx.get('SVC-API-KEY')) !== digestOf(key) };
   });
   listen(app);
 };

@@ -18,7 +18,7 @@ const DOCS = resolve(__dirname, '..', '..', 'docs');
 const QUIET = { LOG_LEVEL: 'warn', RATE_LIMITS: 'off' };
 
 interface Bar {
-  readonly panel: 'GET' | 'PUT';
+  readonly panel: Load['method'];
   readonly name: string;
   /** Requests per second, of each round. */
   readonly rates: readonly number[];

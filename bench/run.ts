@@ -17,6 +17,14 @@ export const benchmarks: Readonly<Record<string, NamedProgram>> = {
     meaning: 'Requests, compared with a bare Koa.',
     files: ['bench/http'],
   },
+  proofs: {
+    meaning: 'Proofs of rows in a log of a million, and what a row occupies.',
+    files: ['bench/proofs'],
+  },
+  'verify-key': {
+    meaning: 'Questions about keys, compared with a bare Koa.',
+    files: ['bench/verify-key'],
+  },
   keys: {
     meaning: 'Large tenants, and what others notice of them.',
     files: ['bench/keys'],

@@ -135,15 +135,13 @@ export const secretOf = async (
   return mongo === undefined ? dataFolder.storedSecret(DATA_DIR) : mongo.run(sharedSecret(mongo.db));
 };
 
-/** What only a server needs: a secret that seals the sessions of the portal, and counters that instances share. */
-export const openServing = async (
-  configuration: Configuration,
+/** The rate counters that instances share, if configured. Only a server needs them. */
+export const sharedLimiterOf = async (
   mongo: MongoConnection | undefined,
-): Promise<{ readonly secret: string; readonly sharedLimiter: SharedLimiter | undefined }> => {
-  const secret = await secretOf(configuration, mongo);
-  if (mongo === undefined) return { secret, sharedLimiter: undefined };
+): Promise<SharedLimiter | undefined> => {
+  if (mongo === undefined) return undefined;
   const { mongoLimiter } = require('../limits/rate-limits') as typeof import('../limits/rate-limits');
-  return { secret, sharedLimiter: await mongo.run(mongoLimiter(mongo.db)) };
+  return mongo.run(mongoLimiter(mongo.db));
 };
 
 /**

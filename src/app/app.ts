@@ -11,7 +11,7 @@ import { mustHoldEventsOf } from '../projecting/rebuild';
 import type { Show } from '../projecting/show-tenants';
 import type { LiveSet } from '../read-models/read-models';
 import { TIMES, type Times } from '../times';
-import { openServing, openStores, projector, secretOf, type Report, type StoreUse } from './adapters';
+import { openStores, projector, secretOf, sharedLimiterOf, type Report, type StoreUse } from './adapters';
 import { catchingUp, type CatchingUp } from './catch-up';
 import { mustBeUsable, mustHaveRoom, mustHoldData } from './data-folder';
 import { readModelStoreOf, storeOf } from './log-address';
@@ -33,8 +33,7 @@ export interface App extends ReplayDependencies {
   readonly catchUp: CatchingUp['catchUp'];
   /** The secret of the service, also for a command. */
   secret(): Promise<string>;
-  /** Opens what only a server needs. */
-  openServing(): ReturnType<typeof openServing>;
+  sharedLimiter(): ReturnType<typeof sharedLimiterOf>;
   close(): Promise<void>;
 }
 
@@ -88,7 +87,7 @@ const openParts = (configuration: Configuration, report: Report, options: AppOpt
       show: worker?.show ?? show,
       catchUp,
       secret: () => secretOf(configuration, mongo),
-      openServing: () => openServing(configuration, mongo),
+      sharedLimiter: () => sharedLimiterOf(mongo),
     };
   });
 

@@ -32,17 +32,15 @@ const buildIfSmall = async (replay: ReplayDependencies, position: Position): Pro
   await buildFirst(replay);
 };
 
-const ignored = (): void => undefined;
-
 export const catchingUp = (replay: ReplayDependencies, onError: (error: unknown) => void): CatchingUp => {
   const live = liveProjection(replay);
-  const showHere = showing(live, { onError, onParked: ignored });
+  const showHere = showing(live, { onError });
   const follow = liveFollower(replay, live, { sliceMs: () => TIMES.sliceMs });
   const { lease, live: findLive } = replay.readModels;
 
   const followTo = async (position: Position, end: number, onMoved: (done: Position) => void) => {
     for (;;) {
-      const step = await follow({ upTo: position === '' ? undefined : position });
+      const step = await follow(position === '' ? undefined : position);
       if (step === undefined) return false;
       if (step.to !== undefined) onMoved(step.to);
       if (step.outcome === 'at_end' || (step.to ?? '') >= position) return true;
@@ -57,7 +55,7 @@ export const catchingUp = (replay: ReplayDependencies, onError: (error: unknown)
       await buildIfSmall(replay, position);
       return showHere(tenantId, position, withinMs);
     },
-    catchUp: async (position, withinMs, onMoved = ignored) => {
+    catchUp: async (position, withinMs, onMoved = () => undefined) => {
       const end = monotonicMs() + withinMs;
       if (lease === undefined) {
         await buildIfSmall(replay, position);

@@ -1,13 +1,12 @@
 import { threadMs } from '../async/clock';
+import { turns } from '../async/concurrency';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf } from '../fault';
 import { liveFollower, type Step } from '../projecting/follow-log';
 import { showGroup, type LiveProjection, type Wanted } from '../projecting/show-tenants';
-import type { ParkedTenant } from '../read-models/read-models';
 import { TIMES } from '../times';
 
 interface SlicesOptions {
-  readonly onParked: (tenant: ParkedTenant) => void;
   readonly onError: (error: unknown) => void;
   /** Makes a set where there is none before the log was followed to its end once: one that was there is damaged. */
   readonly buildFirst: () => Promise<unknown>;
@@ -17,12 +16,7 @@ interface SlicesOptions {
 const slicesInTurn = (slice: () => Promise<number | void>) => {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
-  let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = last.then(work);
-    last = done.catch(() => undefined);
-    return done;
-  };
+  const inTurn = turns(1);
   const nextIn = (ms: number): void => {
     clearTimeout(timer);
     if (!isStopped)
@@ -31,7 +25,7 @@ const slicesInTurn = (slice: () => Promise<number | void>) => {
   const stop = async (): Promise<void> => {
     isStopped = true;
     clearTimeout(timer);
-    await last;
+    await inTurn(async () => undefined);
   };
   return { inTurn, nextIn, stop };
 };
@@ -48,15 +42,10 @@ const othersProjecting = () => {
 };
 
 /** Projects tenants, and returns those that are shown up to where they are wanted. */
-const shownNow = async (
-  live: LiveProjection,
-  wanted: Wanted,
-  onParked: SlicesOptions['onParked'],
-  isCommitted: boolean,
-): Promise<ReadonlySet<string>> => {
+const shownNow = async (live: LiveProjection, wanted: Wanted): Promise<ReadonlySet<string>> => {
   const projection = await live.current();
   if (projection === undefined) return new Set();
-  const shown = await showGroup(projection, wanted, onParked, { isCommitted });
+  const shown = await showGroup(projection, wanted);
   if (shown !== 'superseded')
     return new Set([...wanted.keys()].filter((tenantId) => shown.get(tenantId)?.outcome === 'shown'));
   live.left(projection);
@@ -68,7 +57,7 @@ const shownNow = async (
  * is all there is, in one commit, and before it otherwise. Then the log is followed in slices, and once a second.
  */
 export const projectingSlices = (log: LedgerLog, live: LiveProjection, options: SlicesOptions) => {
-  const { onParked, onError, buildFirst } = options;
+  const { onError, buildFirst } = options;
   let appendedAt = -Infinity;
   const { note, pauseMs } = othersProjecting();
   let isAtEnd = false;
@@ -84,9 +73,8 @@ export const projectingSlices = (log: LedgerLog, live: LiveProjection, options: 
       .catch(onError)
       .finally(() => (mayBuild = true));
   };
-  const step = async (isFresh: boolean): Promise<Step | undefined> => {
-    const done = await follow({ isFresh });
-    done?.parked.forEach(onParked);
+  const step = async (): Promise<Step | undefined> => {
+    const done = await follow();
     isAtEnd = done?.isEnd === true;
     if (done === undefined && mayBuild) beginToBuild();
     mayBuild &&= !isAtEnd;
@@ -99,7 +87,7 @@ export const projectingSlices = (log: LedgerLog, live: LiveProjection, options: 
   const slice = async (): Promise<number> => {
     const began = threadMs();
     do {
-      const done = await step(true);
+      const done = await step();
       if (done === undefined || isAtEnd) return TIMES.renewMs;
       note(done);
       if (done.outcome === 'busy') break;
@@ -108,8 +96,8 @@ export const projectingSlices = (log: LedgerLog, live: LiveProjection, options: 
   };
   const { inTurn, nextIn, stop } = slicesInTurn(() => slice().catch(failed));
   const shownOf = async (wanted: Wanted): Promise<ReadonlySet<string>> => {
-    const outcome = isAtEnd ? (await step(false))?.outcome : undefined;
-    return outcome === 'busy' ? new Set() : shownNow(live, wanted, onParked, outcome === 'done');
+    const outcome = isAtEnd ? (await step())?.outcome : undefined;
+    return outcome === 'busy' ? new Set() : shownNow(live, wanted);
   };
   const afterAppends = (wanted: Wanted): Promise<ReadonlySet<string>> => {
     appendedAt = threadMs();

@@ -97,7 +97,8 @@ const untilAnswered = <T>(
 const apiDependencies = async (server: Running, app: App): Promise<ApiDependencies> => {
   const { configuration, logger, metrics, report, stopping, times } = server;
   const { ledger, log, streams } = app;
-  const { secret, sharedLimiter } = await untilAnswered(server, app.openServing);
+  const secret = await untilAnswered(server, app.secret);
+  const sharedLimiter = await untilAnswered(server, app.sharedLimiter);
   const keyUses = keyUseRecord({
     append: (tenantId, events) => appendToEnd(log, streams.activity(tenantId), events, times.backgroundMs),
     warn: report,

@@ -8,7 +8,7 @@ import { appending, type AppenderRequest, type AppendingBody } from '../event-lo
 import { streamNames } from '../event-log/streams';
 import { tailOf } from '../event-log/tail';
 import { startFollowing } from '../projecting/follow-leased';
-import { parkedTenants, retryDue } from '../projecting/parked-tenants';
+import { retryDue } from '../projecting/parked-tenants';
 import type { ReplayDependencies } from '../projecting/project-tenants';
 import { buildFirst } from '../projecting/rebuild';
 import { knowingWaiters, liveProjection, showing, type Show, type Wanted } from '../projecting/show-tenants';
@@ -29,10 +29,8 @@ const ending = new AbortController();
 /** What projects, once it has begun. */
 interface Projecting {
   readonly show: Show;
-  /** Projects what was appended to the embedded log, and returns the tenants that are shown. */
-  readonly afterAppends?: (appended: Wanted) => Promise<ReadonlySet<string>>;
-  /** Whether it waits after an append as long as that took. */
-  readonly appendsAtEase?: boolean;
+  /** Is told what was appended to the embedded log, and how long that took. Returns the tenants that are shown. */
+  readonly afterAppends?: (appended: Wanted, tookMs: number) => Promise<ReadonlySet<string>>;
   readonly stop: () => Promise<unknown>;
 }
 
@@ -63,19 +61,15 @@ const build = (replay: ReplayDependencies): Promise<void> =>
 
 /** Appends do not wait for a first set, or for tenants that are retried. */
 const beginEmbedded = async (replay: ReplayDependencies): Promise<Projecting> => {
-  const live = liveProjection(replay);
+  const live = liveProjection(replay, { onParked });
   if ((await live.current()) === undefined) await build(replay);
   const projection = await live.current();
-  if (projection !== undefined) {
-    await retryDue(projection);
-    for await (const tenant of parkedTenants(projection.set)) onParked(tenant);
-  }
+  if (projection !== undefined) await retryDue(projection);
   const { afterAppends, stop } = projectingSlices(replay, live, {
-    onParked,
     onError: onFailure,
     buildFirst: () => build(replay),
   });
-  return { show: showing(live, { onParked, onError: onFailure }), afterAppends, stop };
+  return { show: showing(live, { onError: onFailure }), afterAppends, stop };
 };
 
 /** In the cluster, every instance projects what it appends, and the one with the lease follows the log. */
@@ -84,14 +78,14 @@ const beginClustered = async (replay: ReplayDependencies): Promise<Projecting> =
   if (lease === undefined) throw new Error('These read models have no lease.');
   const tail = tailOf(replay, { onError: onFailure });
   const live = liveProjection(replay, {
+    onParked,
     inMemory: async (tenantId, { position }, upTo) =>
       (await tail.reached(upTo, TIMES.tailMs)) ? tail.ofTenant(tenantId, position, upTo) : undefined,
   });
-  const options = { onParked, onError: onFailure };
-  const { show, isWaitedFor } = knowingWaiters(showing(live, options));
+  const { show, isWaitedFor } = knowingWaiters(showing(live, { onError: onFailure }));
   const stopFollowing = startFollowing({
     ...replay,
-    ...options,
+    onError: onFailure,
     lease,
     live,
     tail,
@@ -104,10 +98,16 @@ const beginClustered = async (replay: ReplayDependencies): Promise<Projecting> =
   };
 };
 
-/** A command that appends much, beside a server: whoever waits for a lock gets it in between. */
+/**
+ * A command that appends much, beside a server: whoever waits for a lock gets it in between, since it waits after an
+ * append as long as that took.
+ */
 const beginShowingOnly = async (replay: ReplayDependencies): Promise<Projecting> => ({
-  show: showing(liveProjection(replay), { onParked, onError: onFailure, isAtEase: true }),
-  appendsAtEase: true,
+  show: showing(liveProjection(replay, { onParked }), { onError: onFailure, isAtEase: true }),
+  afterAppends: async (_, tookMs) => {
+    await pause(tookMs);
+    return new Set();
+  },
   stop: async () => undefined,
 });
 
@@ -159,9 +159,8 @@ const append = async (requests: readonly AppenderRequest[]): Promise<readonly Ou
   appender ??= appending({ path: logPath(configuration.DATA_DIR), prefix: streams.prefix });
   const began = threadMs();
   const outcomes = appender.answer(requests);
-  if (projecting?.appendsAtEase === true) await pause(threadMs() - began);
   if (projecting?.afterAppends === undefined) return outcomes;
-  const shown = await projecting.afterAppends(wantedOf(requests, outcomes));
+  const shown = await projecting.afterAppends(wantedOf(requests, outcomes), threadMs() - began);
   return outcomes.map((outcome, at) => {
     if (!('value' in outcome) || !shown.has(tenantOf(requests[at]) ?? '')) return outcome;
     return { value: { ...(outcome.value as Appended), isShown: true } };

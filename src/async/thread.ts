@@ -1,10 +1,4 @@
-import {
-  parentPort,
-  receiveMessageOnPort,
-  Worker,
-  type MessagePort,
-  type ResourceLimits,
-} from 'node:worker_threads';
+import { parentPort, Worker, type ResourceLimits } from 'node:worker_threads';
 import { codeOf, fault, messageOf, type Fault, type FaultCode } from '../fault';
 import { TIMES } from '../times';
 import { monotonicMs } from './clock';
@@ -189,17 +183,6 @@ const answerGroup = async (
   await Promise.all(answers.map((answer, at) => settle(timely[at] as QueuedRequest, answer)));
 };
 
-/** Adds newly arrived requests, up to a full group. True: `close` was received. */
-const gather = (port: MessagePort, group: QueuedRequest[]): boolean => {
-  while (group.length < MAX_GROUP) {
-    const message = receiveMessageOnPort(port)?.message as Message | undefined;
-    if (message === undefined) return false;
-    if (message === 'close') return true;
-    group.push(...message);
-  }
-  return false;
-};
-
 /**
  * The main loop of a thread: answers all waiting requests as a group, again and again. Requests that have to be tried
  * again wait for a moment in which the thread does other work. Returns how to report something.
@@ -207,9 +190,10 @@ const gather = (port: MessagePort, group: QueuedRequest[]): boolean => {
 export const answerInThread = (body: ThreadBody): ((report: unknown) => void) => {
   const port = parentPort;
   if (port === null) throw new Error('answerInThread must run in a worker thread.');
-  let waiting: QueuedRequest[] = [];
+  const waiting: QueuedRequest[] = [];
   let underWay = 0;
   let isClosing = false;
+  let beginning: NodeJS.Immediate | undefined;
   let retrying: NodeJS.Timeout | undefined;
   let answers: Answer[] = [];
   let reports: unknown[] = [];
@@ -232,26 +216,30 @@ export const answerInThread = (body: ThreadBody): ((report: unknown) => void) =>
     port.close();
   };
 
-  const tryAgain = (request: QueuedRequest): void => {
-    waiting.push(request);
-    retrying ??= setTimeout(() => void work(), TIMES.busyRetryMs);
-  };
   const work = async (): Promise<void> => {
-    clearTimeout(retrying);
-    retrying = undefined;
-    isClosing ||= gather(port, waiting);
-    const group = waiting;
-    waiting = [];
+    beginning = undefined;
+    const group = waiting.splice(0, MAX_GROUP);
+    if (waiting.length > 0) workSoon();
     underWay += 1;
     await answerGroup(body, group, post, tryAgain);
     underWay -= 1;
     if (underWay === 0 && waiting.length === 0 && isClosing) await close();
   };
+  /** What has arrived by then is a group. */
+  const workSoon = (): void => {
+    clearTimeout(retrying);
+    retrying = undefined;
+    beginning ??= setImmediate(() => void work());
+  };
+  const tryAgain = (request: QueuedRequest): void => {
+    waiting.push(request);
+    retrying ??= setTimeout(workSoon, TIMES.busyRetryMs);
+  };
 
   port.on('message', (message: Message) => {
     if (message === 'close') isClosing = true;
     else waiting.push(...message);
-    void work();
+    workSoon();
   });
   return (report) => {
     reports.push(report);

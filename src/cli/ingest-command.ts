@@ -32,8 +32,7 @@ const ingestIn = async (
   );
   await withRetry(upToDate);
   if (!options.dryRun && (await readModels.live()) !== undefined) await worker?.project({ showsOnly: true });
-  const reader = async () => (await live.look()).set;
-  const dependencies = { log, ledger, streams, show: app.show, reader };
+  const dependencies = { log, ledger, streams, show: app.show, live };
   return withProgress(io, 'Ingesting:', (line) =>
     ingest(input, dependencies, { ...options, onProgress: progressIn(line), withRetry }),
   );

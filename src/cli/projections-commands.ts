@@ -3,7 +3,7 @@ import type { App } from '../app/app';
 import { operatorActor } from '../app/operator';
 import { isoNow } from '../async/clock';
 import type { Difference } from '../projecting/compare';
-import { findParked, parkedTenants } from '../projecting/parked-tenants';
+import { parkedTenants } from '../projecting/parked-tenants';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
 import type { ReadModels, SetInfo } from '../read-models/read-models';
@@ -150,7 +150,7 @@ const retryParked = async (app: App, tenantId?: string): Promise<void> => {
     require('../projecting/parked-tenants') as typeof import('../projecting/parked-tenants');
   const { set } = await app.live.look();
   const isRequested = (one: string): boolean => tenantId === undefined || tenantId === one;
-  await retryDue(tenantProjection(app, set), { isRequested });
+  await retryDue(tenantProjection(app, set), isRequested);
 };
 
 const retry = (io: Io): Command =>
@@ -180,7 +180,7 @@ const setEventAside = (io: Io): Command =>
     const input = { eventId, reason: options.reason, actor, at: isoNow() };
     const { tenant_id, cause } = await setAside({ log, streams, set }, input);
     await retryParked(app, tenant_id);
-    const again = await findParked((await live.look()).set, tenant_id);
+    const { parked: again } = await live.query(tenant_id, async () => undefined);
     const what = cause === 'missing_events' ? 'gap accepted' : 'event skipped';
     printOne(io, { event_id: eventId, tenant_id, what, parked_at: again?.event_id ?? null }, options);
   })

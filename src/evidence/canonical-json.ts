@@ -1,3 +1,8 @@
+/** JSON has nothing to escape in it, as in most texts of an event. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
+const quoted = (text: string): string => (PLAIN.test(text) ? `"${text}"` : JSON.stringify(text));
+
 /** A list or an object of which a part is written. */
 interface Opened {
   readonly members: Readonly<Record<string | number, unknown>>;
@@ -24,7 +29,7 @@ export const canonicalJson = (root: unknown): string => {
   const open: Opened[] = [];
   const write = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) {
-      text += JSON.stringify(value);
+      text += typeof value === 'string' ? quoted(value) : JSON.stringify(value);
       return;
     }
     text += Array.isArray(value) ? '[' : '{';
@@ -41,7 +46,7 @@ export const canonicalJson = (root: unknown): string => {
     if (at > 0) text += ',';
     last.at += 1;
     const name = names?.[at] ?? at;
-    if (names !== undefined) text += `${JSON.stringify(name)}:`;
+    if (names !== undefined) text += `${quoted(String(name))}:`;
     write(members[name]);
   }
   return text;

@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /**
  * The Merkle tree of RFC 6962, as pure functions. The leaves are rows, numbered from 0 here. A node (level, index) is the
@@ -8,13 +8,11 @@ import { createHash, hash } from 'node:crypto';
 /** 32 bytes. */
 export type Hash = Buffer;
 
-const LEAF = Buffer.of(0);
 const NODE = Buffer.of(1);
 
 export const EMPTY_ROOT: Hash = hash('sha256', '', 'buffer');
 
-export const leafHash = (statement: string | Buffer): Hash =>
-  createHash('sha256').update(LEAF).update(statement).digest();
+export const leafHash = (statement: string): Hash => hash('sha256', `\0${statement}`, 'buffer');
 
 const nodeHash = (left: Hash, right: Hash): Hash =>
   hash('sha256', Buffer.concat([NODE, left, right]), 'buffer');

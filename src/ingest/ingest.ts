@@ -4,26 +4,17 @@ import type { Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { boundedCache } from '../ledger/folds';
 import type { Ledger } from '../ledger/ledger';
-import { findParked } from '../projecting/parked-tenants';
+import type { KnownLiveSet } from '../projecting/live-set';
 import type { Show } from '../projecting/show-tenants';
 import { TIMES } from '../times';
 import { factsIn } from './fact-line';
 import { linesOf } from './lines';
-import {
-  inOrder,
-  newFact,
-  recordFacts,
-  type Recorder,
-  type RowReader,
-  type Tally,
-  type ValidFact,
-} from './record-facts';
+import { inOrder, newFact, recordFacts, type Recorder, type Tally, type ValidFact } from './record-facts';
 
 interface IngestDependencies extends LedgerLog {
   readonly ledger: Ledger;
   readonly show: Show;
-  /** The live read models. */
-  readonly reader: () => Promise<RowReader>;
+  readonly live: Pick<KnownLiveSet, 'query'>;
 }
 
 export interface IngestOptions {
@@ -50,7 +41,7 @@ const MAX_BATCH = 500;
 const MAX_AHEAD = 20_000;
 
 /** Shows what was appended while more is. */
-const showingBehind = ({ show, reader }: IngestDependencies, withRetry: Retry) => {
+const showingBehind = ({ show, live }: IngestDependencies, withRetry: Retry) => {
   /** What cannot be shown because the read models are away is shown late. */
   const isShown = (tenantId: string, position: Position): Promise<boolean> =>
     show(tenantId, position, TIMES.paceMs).catch(() => false);
@@ -58,7 +49,7 @@ const showingBehind = ({ show, reader }: IngestDependencies, withRetry: Retry) =
   const { notify, wait } = condition();
   const late = new Map<string, Position>();
   const isParked = async (tenantId: string): Promise<boolean> =>
-    (await withRetry(async () => findParked(await reader(), tenantId))) !== undefined;
+    (await withRetry(() => live.query(tenantId, async () => undefined))).parked !== undefined;
 
   return {
     hasRoom: async (): Promise<void> => {
@@ -91,7 +82,7 @@ export const ingest = async (
   dependencies: IngestDependencies,
   { dryRun, onRefused, onProgress, withRetry = (action) => action() }: IngestOptions,
 ): Promise<Finished> => {
-  const { log, streams, ledger, reader } = dependencies;
+  const { log, streams, ledger, live } = dependencies;
   const behind = showingBehind(dependencies, withRetry);
   const appendOnce = onceAppender(log, withRetry);
   /** A dry run finds these ids nowhere else. */
@@ -100,7 +91,7 @@ export const ingest = async (
 
   const recorder: Recorder = {
     maxBatch: MAX_BATCH,
-    lookUp: (_, query) => withRetry(async () => query(await reader())),
+    lookUp: async (tenantId, query) => (await withRetry(() => live.query(tenantId, query))).value,
     // Not cached: a tenant may be deleted while a long file is read.
     statusOf: (tenantId) =>
       withRetry(() => ledger.ask(tenantId, monotonicMs() + TIMES.backgroundMs, ({ status }) => status)),

@@ -11,7 +11,7 @@ import {
 } from '../read-models/read-models';
 import { retryDue } from './parked-tenants';
 import type { ProgressOf, TenantProjection } from './project-tenants';
-import { MAX_GROUP_TENANTS, showGroup } from './show-tenants';
+import { NOTHING_SHOWN, showGroup } from './show-tenants';
 
 /** A document that differs between the live set and a replay of the log. */
 export interface Difference extends DocumentKey {
@@ -74,35 +74,32 @@ interface Sides {
   readonly replayed: TenantProjection;
 }
 
-type Positions = ReadonlyMap<string, Position>;
-
-/** Projects tenants to where they are wanted. Returns those that it has moved, which were at these positions. */
-const advanceTo = async (projection: TenantProjection, wanted: Positions, from: Positions) => {
-  const moved: string[] = [];
-  for (let all = [...wanted]; all.length > 0; all = all.slice(MAX_GROUP_TENANTS)) {
-    const shown = await showGroup(projection, new Map(all.slice(0, MAX_GROUP_TENANTS)), () => undefined);
-    if (shown === 'superseded') return moved;
-    for (const [tenantId, { outcome, position }] of shown)
-      if (outcome === 'overtaken' || position > (from.get(tenantId) ?? '')) moved.push(tenantId);
-  }
-  return moved;
+/** Projects a tenant to where it is wanted. Whether that has moved it, or another process is about to. */
+const advanceTo = async (
+  projection: TenantProjection,
+  tenantId: string,
+  from: Position,
+  wanted: Position,
+): Promise<boolean> => {
+  if (wanted <= from) return false;
+  const shown = await showGroup(projection, new Map([[tenantId, wanted]]));
+  const { outcome, position } = (shown === 'superseded' ? undefined : shown.get(tenantId)) ?? NOTHING_SHOWN;
+  return outcome === 'overtaken' || position > from;
 };
 
-const positionsOf = (progress: ProgressOf): Positions =>
-  new Map(Array.from(progress, ([tenantId, at]) => [tenantId, at?.position ?? '']));
-
-/** The tenants of these that are further there than here. */
-const furtherIn = (there: Positions, here: Positions): Positions =>
-  new Map([...there].filter(([tenantId, position]) => position > (here.get(tenantId) ?? '')));
-
-/** Projects each tenant where it is behind to where the other set is. The rest gets no further. */
+/** Projects each tenant where it is behind to where the other set is. Returns those that it has moved. */
 const catchUp = async ({ live, replayed }: Sides, shown: ProgressOf): Promise<ReadonlySet<string>> => {
-  const actual = positionsOf(shown);
-  const correct = positionsOf(await replayed.progress([...shown.keys()]));
-  return new Set([
-    ...(await advanceTo(replayed, furtherIn(actual, correct), correct)),
-    ...(await advanceTo(live, furtherIn(correct, actual), actual)),
-  ]);
+  const moved = new Set<string>();
+  const replay = await replayed.progress([...shown.keys()]);
+  for (const [tenantId, progress] of shown) {
+    const actual = progress?.position ?? '';
+    const correct = replay.get(tenantId)?.position ?? '';
+    const isMoved =
+      (await advanceTo(replayed, tenantId, correct, actual)) ||
+      (await advanceTo(live, tenantId, actual, correct));
+    if (isMoved) moved.add(tenantId);
+  }
+  return moved;
 };
 
 /**
@@ -123,7 +120,8 @@ const differencesAmong = async (
     left = left.filter((key, i) => {
       const { tenantId, collection } = key;
       if (!actual.progress.has(tenantId)) return true;
-      const [one, other] = [actual.progress.get(tenantId), correct.progress.get(tenantId)];
+      const one = actual.progress.get(tenantId);
+      const other = correct.progress.get(tenantId);
       if (cannotCompare(one, other)) return false;
       const shown = comparable(collection, actual.documents[i]);
       const expected = comparable(collection, correct.documents[i]);
@@ -151,7 +149,8 @@ const areEqual = (one: string, other: string): boolean =>
 
 /** Merges the documents of two sets. Those that differ are suspects. */
 async function* merged(live: AsyncGenerator<Scanned, undefined>, replayed: typeof live) {
-  let [one, other] = [(await live.next()).value, (await replayed.next()).value];
+  let one = (await live.next()).value;
+  let other = (await replayed.next()).value;
   for (let row = one ?? other; row !== undefined; row = one ?? other) {
     const order = orderOf(one, other);
     const found = order <= 0 ? one : other;
@@ -170,7 +169,8 @@ export const compare = async (
   options: CompareOptions,
 ): Promise<Comparison> => {
   const { tenantId: only, onDifference, onDocuments = () => undefined, abort } = options;
-  let [documents, differences] = [0, 0];
+  let documents = 0;
+  let differences = 0;
   let suspects: DocumentKey[] = [];
   const judge = async (): Promise<void> => {
     for (const difference of await differencesAmong(suspects, { live, replayed })) {

@@ -1,17 +1,12 @@
 import { pause } from '../async/clock';
 import type { Tail } from '../event-log/tail';
-import type { Lease, ParkedTenant } from '../read-models/read-models';
+import type { Lease } from '../read-models/read-models';
 import { TIMES } from '../times';
-import {
-  liveFollower,
-  readingInPieces,
-  restingTenants,
-  type FollowOptions,
-  type ReadAfter,
-} from './follow-log';
-import { parkedTenants, retryDue } from './parked-tenants';
+import { liveFollower, readingInPieces, type FollowOptions, type ReadAfter } from './follow-log';
+import { retryDue } from './parked-tenants';
 import {
   controlUnlessLeft,
+  firstOf,
   MAX_TENANT_EVENTS,
   type ReplayDependencies,
   type TenantProjection,
@@ -25,7 +20,6 @@ export interface LeasedFollowing extends ReplayDependencies {
   readonly tail: Tail;
   /** Whether this process is just projecting a tenant, because somebody waits for it. */
   readonly isWaitedFor: (tenantId: string) => boolean;
-  readonly onParked: (tenant: ParkedTenant) => void;
   /** Called with failures that are retried. With `log_set_back`, the process should end. */
   readonly onError: (error: unknown) => void;
   /** Makes the first set of this version of the program. */
@@ -35,31 +29,32 @@ export interface LeasedFollowing extends ReplayDependencies {
 /** From memory or, where the tail does not go back that far, from the log. */
 const readingAfter = ({ tail, log }: LeasedFollowing): ReadAfter => {
   const readLog = readingInPieces((after) => log.readAll({ after }));
-  return async (after, max) => tail.after(after)?.slice(0, max) ?? readLog(after, max);
+  return async (after, max) => {
+    const newest = tail.after(after);
+    return newest === undefined ? readLog(after, max) : firstOf(newest, max);
+  };
 };
 
 /** Before anything is applied: whether the log is the one that the set is made from, and who has become readable. */
-const begin = async (dependencies: LeasedFollowing, projection: TenantProjection): Promise<void> => {
-  const { log, onParked } = dependencies;
+const begin = async ({ log }: LeasedFollowing, projection: TenantProjection): Promise<void> => {
   const { set } = projection;
   const control = await controlUnlessLeft(set);
   if (control === undefined) return;
   await mustHoldEventsOf(log, { set, control });
-  await retryDue(projection, { onParked });
-  for await (const tenant of parkedTenants(set)) onParked(tenant);
+  await retryDue(projection);
 };
 
 /** A smaller transaction hardly takes less time. */
 const MIN_EVENTS = 128;
 
 const followWhileHeld = async (dependencies: LeasedFollowing, signal: AbortSignal): Promise<void> => {
-  const { live, tail, isWaitedFor, onParked, buildFirst } = dependencies;
-  const isResting = restingTenants(tail);
+  const { live, tail, isWaitedFor, buildFirst } = dependencies;
   const options: FollowOptions = {
     maxEvents: MAX_TENANT_EVENTS,
     minEvents: MIN_EVENTS,
     sliceMs: () => TIMES.clusteredSliceMs,
-    rests: (tenantId, next, progress) => isWaitedFor(tenantId) || isResting(tenantId, next, progress),
+    // Somebody is probably just projecting it.
+    rests: (tenantId, next) => isWaitedFor(tenantId) || tail.ageMs(next) < TIMES.restMs,
   };
   const follow = liveFollower(dependencies, live, options, readingAfter(dependencies));
   let begun: TenantProjection | undefined;
@@ -69,7 +64,6 @@ const followWhileHeld = async (dependencies: LeasedFollowing, signal: AbortSigna
     begun = projection;
     const step = await follow();
     if (step === undefined) await buildFirst();
-    step?.parked.forEach(onParked);
     if (step === undefined || step.outcome === 'superseded') continue;
     if (step.outcome === 'at_end') await tail.more(TIMES.renewMs, signal);
     // Where all is shown that is old enough, only the position is left to move, and nobody waits for that.

@@ -1,27 +1,13 @@
 import { threadMs } from '../async/clock';
 import type { Batch, Head, LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import type { Tail } from '../event-log/tail';
 import { codeOf } from '../fault';
-import type { ParkedTenant, Progress } from '../read-models/read-models';
-import { TIMES } from '../times';
 import { isApplied, type TenantEvents } from './apply-events';
-import { controlUnlessLeft, type TenantProjection } from './project-tenants';
+import { controlUnlessLeft, readSome, type NextEvents, type TenantProjection } from './project-tenants';
 import type { LiveProjection } from './show-tenants';
 
-/** The next events after a position, at most this many. None: the end of the log. */
-export type ReadAfter = (after: Position | undefined, max: number) => Promise<Batch>;
-
-/**
- * Follows the log in its order: skips what the progress of tenants covers, applies the rest, and moves `to`. Any number
- * of processes may do so at once, and others project tenants meanwhile.
- */
-export interface LogFollower {
-  /** Applies the next events, up to and including a position. Fresh: others may have projected their tenants. */
-  step(options?: { readonly upTo?: Position | undefined; readonly isFresh?: boolean }): Promise<Step>;
-  /** Goes on until there are no more events up to this position. */
-  toEnd(upTo?: Position): Promise<'at_end' | 'superseded'>;
-}
+/** The next events after a position, at most this many. */
+export type ReadAfter = (after: Position | undefined, max: number) => Promise<NextEvents>;
 
 /**
  * `at_end`: there is nothing to follow. `resting`: somebody else is probably just projecting what comes next.
@@ -37,8 +23,6 @@ export interface Step {
   readonly to?: Position | undefined;
   /** There are no more events, as far as it has read. */
   readonly isEnd: boolean;
-  /** The tenants parked by this step. */
-  readonly parked: readonly ParkedTenant[];
 }
 
 export interface FollowOptions {
@@ -49,9 +33,7 @@ export interface FollowOptions {
   /** How long a commit may take. While it is undefined, nobody waits. */
   readonly sliceMs?: () => number | undefined;
   /** Whether to leave a tenant alone, whose next event this is. */
-  readonly rests?: (tenantId: string, next: LoggedEvent, progress: Progress | undefined) => boolean;
-  /** Runs after each step of `toEnd`. */
-  readonly between?: (step: Step) => Promise<void> | void;
+  readonly rests?: (tenantId: string, next: LoggedEvent) => boolean;
 }
 
 const MAX_EVENTS = 4_096;
@@ -71,20 +53,6 @@ const sizing = (options: FollowOptions) => {
       const fits = Math.round((events * (sliceMs() ?? ms)) / Math.max(ms, 0.1));
       size = Math.min(maxEvents, Math.max(minEvents, Math.min(2 * size, fits)));
     },
-  };
-};
-
-/** Somebody is probably just projecting a tenant whose next event is young, or whose progress has moved lately. */
-export const restingTenants = ({ ageMs }: Pick<Tail, 'ageMs'>) => {
-  const seen = new Map<string, { readonly position: Position; readonly movedAt: number }>();
-  return (tenantId: string, next: LoggedEvent, progress: Progress | undefined): boolean => {
-    const position = progress?.position ?? '';
-    const before = seen.get(tenantId);
-    const movedAt = before?.position === position ? before.movedAt : before && threadMs();
-    const rests = ageMs(next) < TIMES.restMs || threadMs() - (movedAt ?? -Infinity) < TIMES.restMs;
-    if (rests) seen.set(tenantId, { position, movedAt: movedAt ?? -Infinity });
-    else seen.delete(tenantId);
-    return rests;
   };
 };
 
@@ -123,9 +91,9 @@ const dueOf = async (
   { streams }: Pick<LedgerLog, 'streams'>,
   projection: TenantProjection,
   read: Batch,
-  { rests = () => false, isFresh, max }: Pick<FollowOptions, 'rests'> & { isFresh: boolean; max: number },
+  { rests = () => false, max }: Pick<FollowOptions, 'rests'> & { max: number },
 ): Promise<Due> => {
-  const progress = await projection.progress([...byTenant(read, streams).keys()], isFresh);
+  const progress = await projection.progress([...byTenant(read, streams).keys()], true);
   const isDue = (event: LoggedEvent): boolean => {
     const owner = streams.parse(event.stream);
     return owner !== undefined && !isApplied(event, owner.kind, progress.get(owner.tenantId));
@@ -139,99 +107,63 @@ const dueOf = async (
     const before = progress.get(tenantId);
     const [next] = own as [LoggedEvent];
     if (before?.parked !== undefined) group.push({ tenantId, before, events: [] });
-    else if (!rests(tenantId, next, before)) group.push({ tenantId, before, events: own });
+    else if (!rests(tenantId, next)) group.push({ tenantId, before, events: own });
     else if (restsAt === undefined || next.position < restsAt) restsAt = next.position;
   }
   return { events, group, restsAt };
 };
 
-const NOTHING = { events: 0, isEnd: false, parked: [] };
+const NOTHING = { events: 0, isEnd: false };
 
+/**
+ * Follows the log in its order: skips what the progress of tenants covers, applies the rest, and moves `to`. Any number
+ * of processes may do so at once, and others project tenants meanwhile. Each call applies the next events, up to and
+ * including a position.
+ */
 export const logFollower = (
   log: Pick<LedgerLog, 'streams'>,
-  projection: TenantProjection,
   readAfter: ReadAfter,
   options: FollowOptions = {},
-): LogFollower => {
+) => {
   const { size, took } = sizing(options);
-  let known: { readonly to?: Head | undefined } | undefined;
-
-  const stepOn: LogFollower['step'] = async ({ upTo, isFresh = true } = {}) => {
-    known ??= await controlUnlessLeft(projection.set);
-    if (known === undefined) return { outcome: 'superseded', ...NOTHING };
-    const { to } = known;
+  /** Where it was last, so that nothing is asked while there is nothing to follow. */
+  let known: { readonly projection: TenantProjection; readonly to?: Head | undefined } | undefined;
+  return async (projection: TenantProjection, upTo?: Position): Promise<Step> => {
+    const control = known?.projection === projection ? known : await controlUnlessLeft(projection.set);
+    known = undefined;
+    if (control === undefined) return { outcome: 'superseded', ...NOTHING };
+    const { to } = control;
     const began = threadMs();
     const max = size();
-    const asked = Math.max(max, READ_EVENTS);
-    const read = await readAfter(to?.position, asked);
-    const wanted = upTo === undefined ? read : read.filter(({ position }) => position <= upTo);
-    if (wanted.length === 0) return { ...NOTHING, outcome: 'at_end', isEnd: true, to: to?.position };
-    const { events, group, restsAt } = await dueOf(log, projection, wanted, { ...options, isFresh, max });
+    const read = await readAfter(to?.position, Math.max(max, READ_EVENTS));
+    const wanted = upTo === undefined ? read.events : read.events.filter(({ position }) => position <= upTo);
+    if (wanted.length === 0) {
+      known = { projection, to };
+      return { outcome: 'at_end', events: 0, isEnd: true, to: to?.position };
+    }
+    const { events, group, restsAt } = await dueOf(log, projection, wanted, { ...options, max });
     const passed = restsAt === undefined ? events : events.filter(({ position }) => position < restsAt);
     if (group.length + passed.length === 0) return { outcome: 'resting', ...NOTHING };
     const end = headOf(passed.at(-1));
     const outcome = await projection.commit(group, end).catch(busyIfLocked);
     const applied = group.reduce((sum, tenant) => sum + tenant.events.length, 0);
     if (applied > 0) took(applied, threadMs() - began);
-    known = undefined;
     if (outcome === 'superseded' || outcome === 'busy') return { outcome, ...NOTHING };
-    const { parked, overtaken } = outcome;
-    if (overtaken.length > 0) return { ...NOTHING, outcome: 'overtaken', parked };
-    known = { to: end ?? to };
-    const isEnd = restsAt === undefined && read.length < asked && events.length === wanted.length;
-    return { outcome: 'done', events: passed.length, applied, to: known.to?.position, isEnd, parked };
+    if (outcome.overtaken.length > 0) return { outcome: 'overtaken', ...NOTHING };
+    const isEnd = restsAt === undefined && read.isRest && events.length === wanted.length;
+    known = { projection, to: end ?? to };
+    return { outcome: 'done', events: passed.length, applied, to: known.to?.position, isEnd };
   };
-
-  /** After a failure it looks anew: the set may be gone, or found to be damaged. */
-  const step: LogFollower['step'] = (which) =>
-    stepOn(which).catch((error: unknown) => {
-      known = undefined;
-      throw error;
-    });
-
-  const toEnd: LogFollower['toEnd'] = async (upTo) => {
-    for (;;) {
-      const done = await step({ upTo, isFresh: false });
-      await options.between?.(done);
-      if (done.outcome === 'at_end' || done.outcome === 'superseded') return done.outcome;
-    }
-  };
-
-  return { step, toEnd };
 };
 
 /** A read ends here, whatever the number of its events. */
 const MAX_BYTES = 4_194_304;
 
-/** Reads a log in pieces. What a read has returned beyond a piece is kept for the next one. */
-export const readingInPieces = (
-  read: (after: Position | undefined) => AsyncIterable<Batch> | Iterable<Batch>,
-): ReadAfter => {
-  let start: Position | undefined;
-  let known: Batch = [];
-  const knownAfter = (after: Position | undefined): Batch => {
-    if (after === start) return known;
-    const at = known.findIndex(({ position }) => position === after);
-    return at < 0 ? [] : known.slice(at + 1);
-  };
-  const readOn = async (after: Position | undefined, max: number): Promise<Batch> => {
-    const events: LoggedEvent[] = [];
-    let bytes = 0;
-    for await (const batch of read(after)) {
-      events.push(...batch);
-      for (const event of batch) bytes += event.bytes ?? 0;
-      if (events.length >= max || bytes >= MAX_BYTES) break;
-    }
-    return events;
-  };
-  return async (after, max) => {
-    const kept = knownAfter(after);
-    // Fewer than asked for are the end of the log.
-    const more = kept.length >= max ? [] : await readOn(kept.at(-1)?.position ?? after, max - kept.length);
-    [start, known] = [after, more.length === 0 ? kept : [...kept, ...more]];
-    return known.slice(0, max);
-  };
-};
+/** Reads a log in pieces. */
+export const readingInPieces =
+  (read: (after: Position | undefined) => AsyncIterable<Batch>): ReadAfter =>
+  (after, max) =>
+    readSome(read(after), max, MAX_BYTES);
 
 /** Follows the log into the live set, whichever that is. Undefined: there is none. */
 export const liveFollower = (
@@ -240,13 +172,11 @@ export const liveFollower = (
   options: FollowOptions,
   readAfter = readingInPieces((after) => dependencies.log.readAll({ after })),
 ) => {
-  let following: { readonly projection: TenantProjection; readonly follower: LogFollower } | undefined;
-  return async (which?: Parameters<LogFollower['step']>[0]): Promise<Step | undefined> => {
+  const follow = logFollower(dependencies, readAfter, options);
+  return async (upTo?: Position): Promise<Step | undefined> => {
     const projection = await live.current();
     if (projection === undefined) return undefined;
-    if (following?.projection !== projection)
-      following = { projection, follower: logFollower(dependencies, projection, readAfter, options) };
-    const step = await following.follower.step(which);
+    const step = await follow(projection, upTo);
     if (step.outcome === 'superseded') live.left(projection);
     return step;
   };

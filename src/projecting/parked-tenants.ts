@@ -19,28 +19,13 @@ export async function* parkedTenants(set: Pick<ReadModelSet, 'parked'>): AsyncGe
   } while (after !== undefined);
 }
 
-/** Why a tenant is parked, if it is. There is no need to ask while no tenant is marked in the control state. */
-export const findParked = async (
-  set: Pick<ReadModelSet, 'progress'>,
-  tenantId: string,
-): Promise<ParkedTenant | undefined> => (await set.progress([tenantId]))[0]?.parked;
-
-export interface Retrying {
-  /** Tenants to retry whatever parked them. Left out: only those that may have become readable. */
-  readonly isRequested?: (tenantId: string) => boolean;
-  /** Runs between the commits of a tenant. */
-  readonly between?: () => Promise<unknown>;
-  readonly onParked?: (tenant: ParkedTenant) => void;
-}
-
 /**
  * Applies the next waiting events of a tenant, and frees it after the last one. Both of its streams are read up to where
  * the log was followed, since all of that waits.
  */
 const retryNext = async (
-  { set, progress, read, commit }: TenantProjection,
+  { set, progress, read, commit, onParked }: TenantProjection,
   tenantId: string,
-  onParked: (tenant: ParkedTenant) => void,
 ): Promise<'more' | 'done'> => {
   const before = (await progress([tenantId], true)).get(tenantId);
   const { to, next } = await set.control();
@@ -61,8 +46,10 @@ const retryNext = async (
  * Retries the tenants that another version of the program parked and may have parked wrongly, those whose event has been
  * set aside, and those that are requested. Each continues where it was parked, in order.
  */
-export const retryDue = async (projection: TenantProjection, retrying: Retrying = {}): Promise<void> => {
-  const { isRequested = () => false, between = yieldToEventLoop, onParked = () => undefined } = retrying;
+export const retryDue = async (
+  projection: TenantProjection,
+  isRequested: (tenantId: string) => boolean = () => false,
+): Promise<void> => {
   if ((await projection.set.control()).marks === 0) return;
   const { setAside, program: own } = await projection.renewSetAside();
   const isDue = ({ cause, tenant_id, event_id, program }: ParkedTenant): boolean =>
@@ -70,8 +57,8 @@ export const retryDue = async (projection: TenantProjection, retrying: Retrying 
     program !== own ||
     (cause === 'missing_events' ? setAside.gapBefore : setAside.event)(tenant_id, event_id);
   for await (const tenant of parkedTenants(projection.set))
-    if (isDue(tenant))
-      while ((await retryNext(projection, tenant.tenant_id, onParked)) === 'more') await between();
+    if (!isDue(tenant)) projection.onParked(tenant);
+    else while ((await retryNext(projection, tenant.tenant_id)) === 'more') await yieldToEventLoop();
 };
 
 const parkedAt = async (set: ReadModelSet, eventId: string): Promise<ParkedTenant> => {

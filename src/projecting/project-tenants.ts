@@ -34,12 +34,10 @@ export interface GroupOutcome {
   /** The progress of those that were not overtaken. */
   readonly progress: ReadonlyMap<string, Progress | undefined>;
   readonly overtaken: readonly string[];
-  /** Those that it has parked. */
-  readonly parked: readonly ParkedTenant[];
 }
 
-/** The next events of a tenant, and whether there are no more of them. */
-export interface TenantRead {
+/** The next events of a tenant, or of the log, and whether there are no more of them. */
+export interface NextEvents {
   readonly events: readonly LoggedEvent[];
   readonly isRest: boolean;
 }
@@ -77,18 +75,27 @@ const isContiguous = ({ before = START, events }: TenantEvents, { streams }: Led
 };
 
 /** Reads at most so many events, or bytes, and tells whether there are more. */
-const readSome = async (batches: AsyncIterable<Batch>, max: number): Promise<TenantRead> => {
+export const readSome = async (
+  batches: AsyncIterable<Batch>,
+  max: number,
+  maxBytes: number,
+): Promise<NextEvents> => {
   const events: LoggedEvent[] = [];
   let bytes = 0;
   for await (const batch of batches)
     for (const event of batch) {
-      if (events.length === max || (bytes >= MAX_GROUP_BYTES && max !== Infinity))
-        return { events, isRest: false };
+      if (events.length === max || bytes >= maxBytes) return { events, isRest: false };
       events.push(event);
       bytes += event.bytes ?? 0;
     }
   return { events, isRest: true };
 };
+
+/** At most so many of events that are in memory. */
+export const firstOf = (events: Batch, max: number): NextEvents => ({
+  events: events.slice(0, max),
+  isRest: events.length <= max,
+});
 
 interface ProjectionOptions {
   readonly now?: () => string;
@@ -96,6 +103,8 @@ interface ProjectionOptions {
   readonly loadsNew?: boolean;
   /** The events of a tenant, where they are in memory. */
   readonly inMemory?: (tenantId: string, before: Progress, upTo: Position) => Promise<Batch | undefined>;
+  /** Called with each tenant that it parks, or finds parked when it retries those. */
+  readonly onParked?: (tenant: ParkedTenant) => void;
 }
 
 /** Reads the next events of tenants. */
@@ -106,27 +115,30 @@ const tenantReading = (dependencies: LedgerLog, inMemory: ProjectionOptions['inM
     { parked, position, ...last }: Progress,
     upTo: Position,
     max: number,
+    maxBytes: number,
   ) => {
     const after = parked?.cause === 'missing_events' ? position : last;
     // One more tells whether there are more.
-    return readSome(dependencies.log.readTenant(tenantId, { after, upTo, max: max + 1 }), max);
+    return readSome(dependencies.log.readTenant(tenantId, { after, upTo, max: max + 1 }), max, maxBytes);
   };
   const read = async (
     tenantId: string,
     before: Progress = START,
     upTo: Position,
     max = MAX_TENANT_EVENTS,
-  ): Promise<TenantRead> => {
+  ): Promise<NextEvents> => {
     const found = await inMemory?.(tenantId, before, upTo);
-    if (found === undefined) return readStreams(tenantId, before, upTo, max);
-    return { events: found.slice(0, max), isRest: found.length <= max };
+    return found === undefined
+      ? readStreams(tenantId, before, upTo, max, MAX_GROUP_BYTES)
+      : firstOf(found, max);
   };
   /** Another process may have appended or projected, so only its streams show that a tenant lacks events. */
   const proven = async (tenant: TenantEvents): Promise<TenantEvents> => {
     const { tenantId, before = START, events } = tenant;
     const last = events.at(-1);
     if (last === undefined || isContiguous(tenant, dependencies)) return tenant;
-    return { ...tenant, events: (await readStreams(tenantId, before, last.position, Infinity)).events };
+    const all = await readStreams(tenantId, before, last.position, Infinity, Infinity);
+    return { ...tenant, events: all.events };
   };
   return { read, proven };
 };
@@ -189,6 +201,7 @@ const groupCommitting = (
   set: ReadModelSet,
   apply: ReturnType<typeof eventApplier>,
   known: ReturnType<typeof knownTenants>,
+  onParked: (tenant: ParkedTenant) => void,
 ) => {
   /** What was applied is committed, so it is known from now on. */
   const committed = ({
@@ -226,8 +239,8 @@ const groupCommitting = (
     }
     const progress = new Map(before);
     for (const [tenantId, one] of applied) progress.set(tenantId, committed(one));
-    const parked = Array.from(applied.values(), ({ commit }) => newlyParked(before, commit)).flat();
-    return { progress, overtaken, parked };
+    for (const { commit } of applied.values()) newlyParked(before, commit).forEach(onParked);
+    return { progress, overtaken };
   };
 };
 
@@ -237,12 +250,12 @@ export type TenantProjection = ReturnType<typeof tenantProjection>;
 export const tenantProjection = (
   dependencies: Pick<ReplayDependencies, 'log' | 'streams' | 'projector' | 'program'>,
   set: ReadModelSet,
-  { now = isoNow, loadsNew = false, inMemory }: ProjectionOptions = {},
+  { now = isoNow, loadsNew = false, inMemory, onParked = () => undefined }: ProjectionOptions = {},
 ) => {
   const { streams, projector, program } = dependencies;
   const known = knownTenants(projector.collections);
   const { read, proven } = tenantReading(dependencies, inMemory);
-  const advance = groupCommitting(set, eventApplier(set, projector, known.take), known);
+  const advance = groupCommitting(set, eventApplier(set, known.take), known, onParked);
   let applying: Applying | undefined;
 
   /** Reads anew what the operator has set aside. */
@@ -274,13 +287,14 @@ export const tenantProjection = (
       try {
         return await advance({ tenants, to, applying: current, mayPark });
       } catch (error) {
-        if (error === WOULD_PARK)
-          [current, mayPark] = [{ ...(await renewSetAside()), loadsNew: current.loadsNew }, true];
-        else if (codeOf(error) === 'document_exists' && !current.loadsNew)
+        if (error === WOULD_PARK) {
+          current = { ...(await renewSetAside()), loadsNew: current.loadsNew };
+          mayPark = true;
+        } else if (codeOf(error) === 'document_exists' && !current.loadsNew)
           current = { ...current, loadsNew: true };
         else throw error;
       }
   };
 
-  return { set, progress, read, commit, renewSetAside };
+  return { set, progress, read, commit, renewSetAside, onParked };
 };

@@ -5,7 +5,7 @@ import { codeOf, fault, moreOf } from '../fault';
 import { removeLeftovers, type LiveSet, type ReadModelSet } from '../read-models/read-models';
 import { TIMES } from '../times';
 import { compare, type Comparison, type Difference } from './compare';
-import { logFollower, readingInPieces, type Step } from './follow-log';
+import { logFollower, readingInPieces } from './follow-log';
 import { parkedTenants, retryDue } from './parked-tenants';
 import { tenantProjection, type ReplayDependencies, type TenantProjection } from './project-tenants';
 
@@ -26,16 +26,18 @@ export const replayInto = (
 ) => {
   const { log, abort } = dependencies;
   const { read = (after) => log.readAll({ after }), onEvents = () => undefined } = options;
-  const between = async ({ events }: Step): Promise<void> => {
-    if (events > 0) onEvents(events);
-    await yieldToEventLoop();
-    abort?.throwIfAborted();
-  };
-  const follower = logFollower(dependencies, projection, readingInPieces(read), { between });
+  const follow = logFollower(dependencies, readingInPieces(read));
   return async (upTo: Position): Promise<void> => {
     await retryDue(projection);
-    if ((await follower.toEnd(upTo)) === 'superseded')
-      throw fault('read_model_set_removed', `The set ${projection.set.id} has a successor or was removed.`);
+    for (;;) {
+      const { outcome, events } = await follow(projection, upTo);
+      if (outcome === 'at_end') return;
+      if (outcome === 'superseded')
+        throw fault('read_model_set_removed', `The set ${projection.set.id} has a successor or was removed.`);
+      if (events > 0) onEvents(events);
+      await yieldToEventLoop();
+      abort?.throwIfAborted();
+    }
   };
 };
 

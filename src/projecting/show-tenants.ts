@@ -1,7 +1,7 @@
 import { monotonicMs, pause, threadMs, yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { ParkedTenant, Progress } from '../read-models/read-models';
+import type { Progress } from '../read-models/read-models';
 import { TIMES } from '../times';
 import type { TenantEvents } from './apply-events';
 import {
@@ -40,7 +40,7 @@ export const liveProjection = (
 /** Up to which position each tenant is wanted. */
 export type Wanted = ReadonlyMap<string, Position>;
 
-const NOTHING_SHOWN: ShownTenant = { outcome: 'more', position: '' };
+export const NOTHING_SHOWN: ShownTenant = { outcome: 'more', position: '' };
 
 /** What came of a tenant, and up to where it is shown. */
 export interface ShownTenant {
@@ -48,9 +48,6 @@ export interface ShownTenant {
   readonly outcome: 'shown' | 'parked' | 'more' | 'overtaken';
   readonly position: Position;
 }
-
-/** More than one event of each tenant of a group fit into its commit. */
-export const MAX_GROUP_TENANTS = 64;
 
 const outcomeOf = (progress: Progress | undefined, wanted: Position): ShownTenant => {
   const { position = '', parked } = progress ?? {};
@@ -63,16 +60,13 @@ interface GroupOptions {
   readonly maxEvents?: number;
   /** Leaves the lock of the file free as long as it held it. */
   readonly isAtEase?: boolean;
-  /** This process has committed to the set since the positions are wanted, so the set had no successor. */
-  readonly isCommitted?: boolean;
 }
 
 /** Projects tenants up to the positions that are wanted, as one group in one commit. */
 export const showGroup = async (
   { set, progress: progressOf, read, commit }: TenantProjection,
   wanted: Wanted,
-  onParked: (tenant: ParkedTenant) => void,
-  { maxEvents = MAX_GROUP_EVENTS, isCommitted = false, isAtEase = false }: GroupOptions = {},
+  { maxEvents = MAX_GROUP_EVENTS, isAtEase = false }: GroupOptions = {},
 ): Promise<'superseded' | ReadonlyMap<string, ShownTenant>> => {
   const max = Math.ceil(maxEvents / wanted.size);
   const progress = await progressOf([...wanted.keys()]);
@@ -81,8 +75,7 @@ export const showGroup = async (
   const withOutcome = (outcome: ShownTenant['outcome']) =>
     [...wanted].filter(([tenantId]) => shown.get(tenantId)?.outcome === outcome);
   // These were committed before: perhaps by another process, and to a set that had a successor before the write.
-  const mustLook = !isCommitted && withOutcome('shown').length > 0;
-  if (mustLook && (await controlUnlessLeft(set)) === undefined) return 'superseded';
+  if (withOutcome('shown').length > 0 && (await controlUnlessLeft(set)) === undefined) return 'superseded';
   const behind = withOutcome('more');
   if (behind.length === 0) return shown;
   const readOne = async ([tenantId, position]: readonly [string, Position]): Promise<TenantEvents> => {
@@ -94,7 +87,6 @@ export const showGroup = async (
   const done = await commit(group);
   if (isAtEase) await pause(threadMs() - began);
   if (done === 'superseded') return done;
-  done.parked.forEach(onParked);
   for (const [tenantId, position] of behind)
     shown.set(tenantId, outcomeOf(done.progress.get(tenantId), position));
   for (const tenantId of done.overtaken) shown.set(tenantId, { outcome: 'overtaken', position: '' });
@@ -112,15 +104,16 @@ interface Waiter {
   readonly tell: (isShown: boolean) => void;
 }
 
-/** A tenant that needs more commits is left to whoever follows the log. */
-const MAX_COMMITS = 4;
+/**
+ * More than one event of each tenant of a group fit into its commit. A tenant that needs more commits is left to whoever
+ * follows the log.
+ */
+const AT_ONCE = { maxTenants: 64, maxEvents: MAX_GROUP_EVENTS, maxCommits: 4 };
 
-/** Takes a few milliseconds. Few tenants, so that each is finished soon. */
-const SMALL_GROUP_EVENTS = 64;
-const SMALL_GROUP_TENANTS = 2;
+/** A commit takes a few milliseconds. Few tenants, so that each is finished soon. */
+const AT_EASE = { maxTenants: 3, maxEvents: 96, maxCommits: Infinity };
 
 interface ShowingOptions {
-  readonly onParked: (tenant: ParkedTenant) => void;
   readonly onError: (error: unknown) => void;
   /** In as many small commits as it takes, each followed by a pause as long: others need the lock of the file too. */
   readonly isAtEase?: boolean;
@@ -190,10 +183,8 @@ const waitingLanes = (project: (waiters: readonly Waiter[]) => Promise<void>, ma
  * while, so that nobody else waits for it.
  */
 export const showing = (live: LiveProjection, options: ShowingOptions): Show => {
-  const { onParked, onError, isAtEase = false } = options;
-  const [maxCommits, maxEvents, maxTenants] = isAtEase
-    ? [Infinity, SMALL_GROUP_EVENTS, SMALL_GROUP_TENANTS]
-    : [MAX_COMMITS, MAX_GROUP_EVENTS, MAX_GROUP_TENANTS];
+  const { onError, isAtEase = false } = options;
+  const { maxTenants, maxEvents, maxCommits } = isAtEase ? AT_EASE : AT_ONCE;
   let failedAt = -Infinity;
 
   const judge = (waiter: Waiter, { outcome, position }: ShownTenant): void => {
@@ -210,7 +201,7 @@ export const showing = (live: LiveProjection, options: ShowingOptions): Show => 
   const show = async (waiters: readonly Waiter[]): Promise<void> => {
     const projection = await live.current();
     if (projection === undefined) return waiters.forEach(({ tell }) => tell(false));
-    const shown = await showGroup(projection, wantedOf(waiters), onParked, { maxEvents, isAtEase });
+    const shown = await showGroup(projection, wantedOf(waiters), { maxEvents, isAtEase });
     if (shown === 'superseded') {
       live.left(projection);
       return waiters.forEach(add);

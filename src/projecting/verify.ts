@@ -43,7 +43,8 @@ export const verify = async (
     tenantId,
     abort,
   });
-  const [parked, gaps]: [string[], ParkedTenant[]] = [[], []];
+  const parked: string[] = [];
+  const gaps: ParkedTenant[] = [];
   for await (const { tenant_id } of parkedTenants(live.set))
     if (tenant_id === (tenantId ?? tenant_id)) parked.push(tenant_id);
   for await (const tenant of parkedTenants(replayed.set))

@@ -239,25 +239,17 @@ export const isSameProgress = (one: Progress | undefined, other: Progress | unde
 
 export type ProgressBefore = ReadonlyMap<string, Progress | undefined>;
 
-const isParkedIn = (before: ProgressBefore, { tenantId }: TenantCommit): boolean =>
-  before.get(tenantId)?.parked !== undefined;
-
 /** Whether more of a tenant may wait than was read by whoever frees it. */
 export const isFreedTooEarly = (
-  before: ProgressBefore,
-  commit: TenantCommit,
+  before: Progress | undefined,
+  { progress, readUpTo = '' }: TenantCommit,
   to: Head | undefined,
 ): boolean =>
-  isParkedIn(before, commit) &&
-  commit.progress.parked === undefined &&
-  (to?.position ?? '') > (commit.readUpTo ?? '');
+  before?.parked !== undefined && progress.parked === undefined && (to?.position ?? '') > readUpTo;
 
-/** By how many the number of parked tenants changes. */
-export const marksChangedBy = (before: ProgressBefore, commits: readonly TenantCommit[]): number =>
-  commits.reduce((sum, commit) => {
-    const isParked = commit.progress.parked !== undefined;
-    return sum + Number(isParked) - Number(isParkedIn(before, commit));
-  }, 0);
+/** By how many a commit changes the number of parked tenants. */
+export const marksChangedBy = (before: Progress | undefined, { progress }: TenantCommit): number =>
+  Number(progress.parked !== undefined) - Number(before?.parked !== undefined);
 
 /** The later one. */
 export const furtherOf = (one: Head | undefined, other: Head | undefined): Head | undefined =>

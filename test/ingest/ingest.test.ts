@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
 import type { EventLog } from '../../src/event-log/event-log';
 import { ingest, type Ingested } from '../../src/ingest/ingest';
-import type { ParkedTenant, ReadModelSet } from '../../src/read-models/read-models';
+import type { KnownLiveSet, TenantReader } from '../../src/projecting/live-set';
+import type { ParkedTenant } from '../../src/read-models/read-models';
 import type { Show } from '../../src/projecting/show-tenants';
 import { eventsOf } from '../support/events';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
@@ -66,19 +67,17 @@ describe('ingest', () => {
       if (Symbol.asyncIterator in input) yield* input;
       else yield textOf(input);
     };
-    const reader = async (): Promise<Pick<ReadModelSet, 'load' | 'progress'>> => {
-      const { set } = await live.look();
-      return {
-        load: set.load,
-        progress: async (tenantIds) => {
+    const known: Pick<KnownLiveSet, 'query'> = {
+      query: async (tenantId, query) => {
+        const progressIn = (set: TenantReader): TenantReader['progress'] => {
           if (areAway) throw new Error('They are away.');
-          if (areBehind) return tenantIds.map(() => undefined);
-          const progress = await set.progress(tenantIds);
-          return progress.map((of) => (of && isParked ? { ...of, parked } : of));
-        },
-      };
+          return areBehind ? async (tenantIds) => tenantIds.map(() => undefined) : set.progress;
+        };
+        const found = await live.query(tenantId, (set) => query({ ...set, progress: progressIn(set) }));
+        return isParked ? { ...found, parked } : found;
+      },
     };
-    const dependencies = { log, ledger, streams, show, reader };
+    const dependencies = { log, ledger, streams, show, live: known };
     const {
       shown: isShown,
       failure,

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
 import { compose } from '../../projections/projector';
-import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import type { EventLog } from '../../src/event-log/event-log';
 import { tailOf } from '../../src/event-log/tail';
 import { startFollowing, type LeasedFollowing } from '../../src/projecting/follow-leased';
-import { restingTenants } from '../../src/projecting/follow-log';
 import { buildFirst } from '../../src/projecting/rebuild';
 import { liveProjection } from '../../src/projecting/show-tenants';
-import type { Lease, Progress, ReadModels } from '../../src/read-models/read-models';
+import type { Lease, ReadModels } from '../../src/read-models/read-models';
 import { TIMES } from '../../src/times';
 import { closeAfterwards } from '../support/closing';
 import { until } from '../support/waiting';
@@ -55,8 +54,7 @@ const started = (
     lease,
     tail,
     isWaitedFor: () => false,
-    live: liveProjection(dependencies),
-    onParked: ({ tenant_id }) => void parked.push(tenant_id),
+    live: liveProjection(dependencies, { onParked: ({ tenant_id }) => void parked.push(tenant_id) }),
     onError,
   });
   closeAfterwards(stop);
@@ -147,6 +145,19 @@ describe('whoever follows the log with a lease', () => {
     expect(errors).toEqual([]);
   });
 
+  it('leaves a tenant alone whose event is young, since somebody is probably just projecting it', async () => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    const { errors } = started(harness);
+    await expectPlain(harness);
+    jest.replaceProperty(TIMES, 'restMs', 60_000);
+    const before = await positionOf(harness);
+    await harness.record(tenantId, updated('c'));
+    await pause(2 * TIMES.retryMs);
+    expect(await positionOf(harness)).toBe(before);
+    expect(errors).toEqual([]);
+  });
+
   it('makes the first set if there is none', async () => {
     const harness = await replayHarness();
     await someTenants(harness);
@@ -168,30 +179,5 @@ describe('whoever follows the log with a lease', () => {
     await until(() => errors.length > 0);
     expect(errors[0]).toMatchObject({ code: 'log_set_back' });
     expect((await harness.set.control()).to).toEqual(to);
-  });
-});
-
-describe('a tenant rests', () => {
-  const next = {} as LoggedEvent;
-  const at = (position: string): Progress => ({ tenant: 0, activity: -1, position });
-
-  it('while its next event is young', () => {
-    let age = TIMES.restMs / 2;
-    const rests = restingTenants({ ageMs: () => age });
-    expect([rests('a', next, undefined), rests('b', next, at('1'))]).toEqual([true, true]);
-    age = TIMES.restMs;
-    expect([rests('a', next, undefined), rests('b', next, at('1'))]).toEqual([false, false]);
-  });
-
-  it('while its progress moves, and no other tenant because of it', async () => {
-    jest.replaceProperty(TIMES, 'restMs', 100);
-    let age = 0;
-    const rests = restingTenants({ ageMs: () => age });
-    expect([rests('a', next, undefined), rests('b', next, at('1'))]).toEqual([true, true]);
-    age = Infinity;
-    expect([rests('a', next, at('2')), rests('b', next, at('1'))]).toEqual([true, false]);
-    expect(rests('a', next, at('2'))).toBe(true);
-    await pause(110);
-    expect(rests('a', next, at('2'))).toBe(false);
   });
 });

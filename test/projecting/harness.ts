@@ -5,8 +5,8 @@ import type { StreamKind } from '../../src/domain/events';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { logFollower, readingInPieces, type FollowOptions } from '../../src/projecting/follow-log';
-import { parkedTenants, retryDue, type Retrying } from '../../src/projecting/parked-tenants';
+import { logFollower, readingInPieces, type FollowOptions, type Step } from '../../src/projecting/follow-log';
+import { parkedTenants, retryDue } from '../../src/projecting/parked-tenants';
 import { tenantProjection, type TenantProjection } from '../../src/projecting/project-tenants';
 import { showGroup } from '../../src/projecting/show-tenants';
 import type { DocumentKey, ParkedTenant, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
@@ -161,20 +161,28 @@ export const projectionOf = (
   set: ReadModelSet,
   log: EventLog,
   { now, ...program }: Program = programOf(),
-): TenantProjection => tenantProjection({ log, streams, ...program }, set, { now: () => now });
+  onParked?: (tenant: ParkedTenant) => void,
+): TenantProjection =>
+  tenantProjection({ log, streams, ...program }, set, { now: () => now, ...(onParked && { onParked }) });
 
 /** Commits the events of a tenant up to a position, or the first of them. */
 export const projectTenant = (projection: TenantProjection, tenantId: string, upTo: string) =>
-  showGroup(projection, new Map([[tenantId, upTo]]), () => undefined);
+  showGroup(projection, new Map([[tenantId, upTo]]));
 
-/** Follows a log into a set. */
-export const followerOf = (set: ReadModelSet, log: EventLog, program?: Program, options?: FollowOptions) =>
-  logFollower(
-    { streams },
-    projectionOf(set, log, program),
-    readingInPieces((after) => log.readAll({ after })),
-    options,
-  );
+/** Follows a log into a set, step by step, or until there is no more of it. */
+export const followerOf = (set: ReadModelSet, log: EventLog, program?: Program, options?: FollowOptions) => {
+  const projection = projectionOf(set, log, program);
+  const readAfter = readingInPieces((after) => log.readAll({ after }));
+  const follow = logFollower({ streams }, readAfter, options);
+  const step = (upTo?: string): Promise<Step> => follow(projection, upTo);
+  const toEnd = async (): Promise<Step['outcome']> => {
+    for (;;) {
+      const { outcome } = await step();
+      if (outcome === 'at_end' || outcome === 'superseded') return outcome;
+    }
+  };
+  return { step, toEnd };
+};
 
 /** Projects everything that is in the log. */
 export const projectAll = async (...given: Parameters<typeof followerOf>): Promise<void> =>
@@ -184,8 +192,8 @@ export const retryAll = (
   set: ReadModelSet,
   log: EventLog,
   program?: Program,
-  options?: Retrying,
-): Promise<void> => retryDue(projectionOf(set, log, program), options);
+  isRequested?: (tenantId: string) => boolean,
+): Promise<void> => retryDue(projectionOf(set, log, program), isRequested);
 
 export const parkedIn = async (set: ReadModelSet): Promise<readonly ParkedTenant[]> => {
   const parked: ParkedTenant[] = [];
@@ -246,8 +254,8 @@ export const replayHarness = async (projectors: readonly Projector[] = [linesPro
       await projectAll(into, log, programOf(projector));
       return into;
     },
-    retry: (options: Retrying = {}, program = '1') =>
-      retryAll(set, log, programOf(projector, program), options),
+    retry: (isRequested?: (tenantId: string) => boolean) =>
+      retryAll(set, log, programOf(projector), isRequested),
   };
 };
 

@@ -3,7 +3,8 @@ import { projections } from '../../projections/projections';
 import { PROGRESS, compose, change, type Change, type Document } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import type { Recorded } from '../../src/domain/events';
-import type { ReadModelSet } from '../../src/read-models/read-models';
+import { retryDue } from '../../src/projecting/parked-tenants';
+import type { ParkedTenant, ReadModelSet } from '../../src/read-models/read-models';
 import {
   created,
   documentsOf,
@@ -15,6 +16,7 @@ import {
   parkedIn,
   programOf,
   projectAll,
+  projectionOf,
   retryAll,
   streams,
   updated,
@@ -202,9 +204,9 @@ describe('a parked tenant', () => {
     const [parked] = await parkedIn(set);
     const documents = await documentsOf(set, lineCollections);
     const again: string[] = [];
-    await retryAll(set, log, programOf(old, '2', '2026-02-02T00:00:00.000Z'), {
-      onParked: ({ event_id }) => void again.push(event_id),
-    });
+    const retrying = programOf(old, '2', '2026-02-02T00:00:00.000Z');
+    const onParked = ({ event_id }: ParkedTenant): void => void again.push(event_id);
+    await retryDue(projectionOf(set, log, retrying, onParked));
     expect(await parkedIn(set)).toEqual([{ ...parked, program: '2' }]);
     expect(again).toEqual([parked?.event_id]);
     expect(await documentsOf(set, lineCollections)).toEqual(documents);
@@ -230,13 +232,18 @@ describe('a parked tenant', () => {
     await log.record(streams.tenant(good), created());
     await projectAll(set, log, first);
     const counts: unknown[] = [];
-    await retryAll(set, log, second, {
-      between: async () => {
+    const observed: ReadModelSet = {
+      ...set,
+      advance: async (...asked) => {
+        const outcome = await set.advance(...asked);
+        if ((await parkedIn(set)).length === 0) return outcome;
         await log.record(streams.tenant(good), updated('in between'));
         await projectAll(set, log, second);
         counts.push(await countOf(good));
+        return outcome;
       },
-    });
+    };
+    await retryAll(observed, log, second);
     expect(counts).toEqual([2, 3]);
     await expectClean();
   });
@@ -290,7 +297,7 @@ describe('a parked tenant', () => {
     await projectAll(set, log, first);
     expect((await parkedIn(set)).map(({ tenant_id }) => tenant_id)).toEqual(many.toSorted());
     const [one = ''] = many;
-    await retryAll(set, log, programOf(lines, '1'), { isRequested: (tenantId) => tenantId === one });
+    await retryAll(set, log, programOf(lines, '1'), (tenantId) => tenantId === one);
     expect((await parkedIn(set)).map(({ tenant_id }) => tenant_id)).toEqual(many.slice(1).toSorted());
     expect((await set.control()).marks).toBe(500);
     await retryAll(set, log, second);

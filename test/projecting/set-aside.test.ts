@@ -146,7 +146,7 @@ describe('a gap in the revisions of a stream', () => {
     ]);
     expect(await lastRevision(harness.set, tenantId, kind)).toBe((lost[0] as number) - 1);
     expect((await findTenant(harness.set, other))?.name).toBe('e');
-    await harness.retry({ isRequested: () => true });
+    await harness.retry(() => true);
     expect(await parkedIn(harness.set)).toHaveLength(1);
   });
 
@@ -206,7 +206,7 @@ describe('a gap in the revisions of a stream', () => {
           return gone.has(event.position) ? [] : [{ ...event, bad: lacking.has(event.tenantId) }];
         });
         await projectAll(harness.set, harness.log, programOf(), { maxEvents });
-        await harness.retry({ isRequested: () => true });
+        await harness.retry(() => true);
         await harness.catchUp();
         expect(await documentsOf(harness.set, lineCollections)).toEqual(plainLines(left));
         const stopped = new Set(left.filter(({ bad }) => bad).map(({ tenantId }) => tenantId));

@@ -5,7 +5,7 @@ import { fault } from '../../src/fault';
 import { MAX_GROUP_EVENTS } from '../../src/projecting/project-tenants';
 import { rebuild } from '../../src/projecting/rebuild';
 import { liveProjection, showing, type Show } from '../../src/projecting/show-tenants';
-import type { Advanced, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import type { Advanced, ParkedTenant, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
 import { TIMES } from '../../src/times';
 import { deferred } from '../support/waiting';
 import {
@@ -50,9 +50,9 @@ const showingIn = (
       return live && { ...live, set: { ...live.set, advance } };
     },
   };
-  const show = showing(liveProjection({ ...harness, readModels }), {
+  const onParked = ({ tenant_id }: ParkedTenant): void => void parked.push(tenant_id);
+  const show = showing(liveProjection({ ...harness, readModels }, { onParked }), {
     onError: (error) => void errors.push(error),
-    onParked: ({ tenant_id }) => void parked.push(tenant_id),
     ...(isAtEase === undefined ? {} : { isAtEase }),
   });
   return { show, groups, errors, parked };

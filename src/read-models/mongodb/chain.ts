@@ -63,7 +63,8 @@ const positionOf = (head: { readonly position: string } | undefined): string => 
  * removal of that set. An outcome is found again when the transaction is repeated.
  */
 export const switching = (connection: MongoConnection, version: string) => {
-  const [controls, roots] = [controlsIn(connection), rootsIn(connection)];
+  const controls = controlsIn(connection);
+  const roots = rootsIn(connection);
   const touch = (id: string, session: ClientSession): Promise<StoredControl | null> =>
     controls.findOneAndUpdate({ _id: id, removed: ABSENT }, { $inc: { touched: 1 } }, { session });
 
@@ -98,9 +99,10 @@ export const switching = (connection: MongoConnection, version: string) => {
     follow: (furthest: Position | undefined) => Promise<void>,
     evenIfBehind: boolean,
   ): Promise<boolean> => {
-    if (former === undefined) await follow(undefined);
-    if (former === undefined)
+    if (former === undefined) {
+      await follow(undefined);
       return (await transactAgain(connection, (session) => nameFirst(built, session))) === true;
+    }
     const name = async (held: HeldGates): Promise<unknown> => {
       await follow(held.furthest?.position);
       const naming = (session: ClientSession) => nameNext([built, former], held, evenIfBehind, session);

@@ -45,20 +45,17 @@ const commitsOf = (members: readonly Member[]): readonly TenantCommit[] =>
   members.flatMap(({ commit }) => commit ?? []);
 
 /** Whether a commit that frees a tenant would leave out what waits. */
-const isTooEarly = ({ tenantId, before, commit }: Member, to: Head | undefined): boolean =>
-  commit !== undefined && isFreedTooEarly(new Map([[tenantId, before]]), commit, to);
-
-const parksOrFrees = ({ before, commit }: Member): boolean =>
-  commit !== undefined && (before?.parked === undefined) !== (commit.progress.parked === undefined);
+const isTooEarly = ({ before, commit }: Member, to: Head | undefined): boolean =>
+  commit !== undefined && isFreedTooEarly(before, commit, to);
 
 /** What changes of the control state. Undefined: nothing. */
 const controlChange = (
   members: readonly Member[],
   to: Head | undefined,
 ): UpdateFilter<StoredControl> | undefined => {
-  if (to === undefined && !members.some(parksOrFrees)) return undefined;
-  const before = new Map(members.map((member) => [member.tenantId, member.before]));
-  const marks = marksChangedBy(before, commitsOf(members));
+  const changes = members.map(({ before, commit }) => (commit ? marksChangedBy(before, commit) : 0));
+  if (to === undefined && changes.every((change) => change === 0)) return undefined;
+  const marks = changes.reduce((sum, change) => sum + change, 0);
   return { $inc: { marks }, ...(to && { $max: { to: storedHead(to) } }) };
 };
 
@@ -89,8 +86,7 @@ const progressChanges = (
   const furthest = commitsOf(members).reduce((most, { head }) => furtherOf(most, head), to);
   const update = { $inc: { n: 1 }, ...(furthest && { $max: { furthest: storedHead(furthest) } }) };
   const changes = members.flatMap(({ before, commit }) => (commit ? [progressChange(before, commit)] : []));
-  const all = [...changes, { updateOne: { filter: { _id: gate, closed_by: ABSENT }, update } }];
-  return all;
+  return [...changes, { updateOne: { filter: { _id: gate, closed_by: ABSENT }, update } }];
 };
 
 /** By collection. In any order, so only the last write of each document counts. */
@@ -137,7 +133,8 @@ const areAsBefore = async (set: OpenSet, members: readonly Member[], options: ob
 const writing = (set: OpenSet, members: readonly Member[], to: Head | undefined, gate: StoredGate['_id']) => {
   const { connection, id, isBuild } = set;
   const unwritten = members.filter(({ commit }) => commit === undefined);
-  const [progress, documents] = [progressChanges(members, to, gate), documentChanges(set, members)];
+  const progress = progressChanges(members, to, gate);
+  const documents = documentChanges(set, members);
   const renewal = isBuild ? { $currentDate: { renewed_at: true as const } } : undefined;
   const change = controlChange(members, to) ?? renewal;
   return async (session?: ClientSession): Promise<true | undefined> => {
@@ -160,9 +157,9 @@ const writing = (set: OpenSet, members: readonly Member[], to: Head | undefined,
   };
 };
 
-/** Tenants that another transaction holds, and since when that is known. */
+/** Finds the tenants that another transaction holds. If that is one whose process is gone, it is ended. */
 const heldTenants = (set: OpenSet) => {
-  const since = new Map<string, number>();
+  let lookedAt = -Infinity;
   /** A transaction that is aborted at once. A conflict of a group does not say where it is. */
   const isHeld = async ({ before, commit }: Member): Promise<boolean> => {
     if (commit === undefined) return false;
@@ -177,20 +174,14 @@ const heldTenants = (set: OpenSet) => {
       return true;
     }
   };
-  return {
-    has: ({ tenantId }: Member): boolean => since.has(tenantId),
-    forget: ({ tenantId }: Member): boolean => since.delete(tenantId),
-    /** Those that are held. Whoever meets the same one for too long ends the transaction that holds it. */
-    among: async (members: readonly Member[]): Promise<readonly Member[]> => {
-      const areHeld = await Promise.all(members.map(isHeld));
-      const now = monotonicMs();
-      for (const [other, first] of since) if (now - first > 2 * TIMES.conflictMs) since.delete(other);
-      const held = members.filter((_, i) => areHeld[i]);
-      for (const { tenantId } of held) since.set(tenantId, since.get(tenantId) ?? now);
-      const isOld = ({ tenantId }: Member) => now - (since.get(tenantId) ?? now) > TIMES.conflictMs;
-      if (held.some(isOld)) await endDeadTransactions(set.connection);
-      return held;
-    },
+  return async (members: readonly Member[]): Promise<readonly Member[]> => {
+    const areHeld = await Promise.all(members.map(isHeld));
+    const held = members.filter((_, i) => areHeld[i]);
+    if (held.length > 0 && monotonicMs() - lookedAt > TIMES.retryMs) {
+      lookedAt = monotonicMs();
+      await endDeadTransactions(set.connection);
+    }
+    return held;
   };
 };
 
@@ -243,27 +234,18 @@ const isWritten = async (
 /** An advance of a set that any number of processes write to, and what has become of its tenants. */
 interface Advance {
   readonly set: OpenSet;
-  readonly held: ReturnType<typeof heldTenants>;
+  readonly heldAmong: ReturnType<typeof heldTenants>;
   readonly outcomes: Map<string, 'done' | 'overtaken'>;
 }
 
-const settle = (
-  { held, outcomes }: Advance,
-  members: readonly Member[],
-  outcome: 'done' | 'overtaken',
-): true => {
+const settle = ({ outcomes }: Advance, members: readonly Member[], outcome: 'done' | 'overtaken'): true => {
   for (const { tenantId } of members) outcomes.set(tenantId, outcome);
-  if (outcome === 'done') members.forEach(held.forget);
   return true;
 };
 
 /** Those that no other transaction holds. */
-const withoutHeld = async (
-  advance: Advance,
-  members: readonly Member[],
-  suspects = members,
-): Promise<readonly Member[]> => {
-  const held = await advance.held.among(suspects);
+const withoutHeld = async (advance: Advance, members: readonly Member[]): Promise<readonly Member[]> => {
+  const held = await advance.heldAmong(members);
   settle(advance, held, 'overtaken');
   return members.filter((member) => !held.includes(member));
 };
@@ -317,13 +299,10 @@ const advanceBuild = async (
 };
 
 export const advancing = (set: OpenSet): ReadModelSet['advance'] => {
-  const held = heldTenants(set);
+  const heldAmong = heldTenants(set);
   const advanceShared = async (members: readonly Member[], to: Head | undefined): Promise<Advanced> => {
-    const advance: Advance = { set, held, outcomes: new Map() };
-    const free = await withoutHeld(advance, members, members.filter(held.has));
-    if (free.length === 0 && members.length > 0) return advance.outcomes;
-    const isWhole = free.length === members.length;
-    return (await commit(advance, free, isWhole ? to : undefined)) ? advance.outcomes : 'superseded';
+    const advance: Advance = { set, heldAmong, outcomes: new Map() };
+    return (await commit(advance, members, to)) ? advance.outcomes : 'superseded';
   };
   return async (before, work, to) => {
     const commits = new Map((await work([...before.keys()])).map((one) => [one.tenantId, one]));

@@ -9,13 +9,6 @@ const TABLE = 'CREATE TABLE IF NOT EXISTS roots (version TEXT PRIMARY KEY, id TE
  */
 export const rootsIn = (folder: string) => {
   const path = join(folder, 'root.db');
-  const using = <T>(db: sqlite.Database, work: (db: sqlite.Database) => T, close = () => db.close()): T => {
-    try {
-      return work(db);
-    } finally {
-      close();
-    }
-  };
   const orIfDamaged = <T>(work: () => T, otherwise: () => T): T => {
     try {
       return work();
@@ -24,7 +17,8 @@ export const rootsIn = (folder: string) => {
       return otherwise();
     }
   };
-  const read = () => using(sqlite.openForReading(path), (db) => db.prepare('SELECT * FROM roots').all());
+  const read = () =>
+    sqlite.closing(sqlite.openForReading(path), (db) => db.prepare('SELECT * FROM roots').all());
   const change = (sql: string, ...values: readonly string[]): boolean => {
     const db = sqlite.openForWriting(path, 'FULL');
     const write = (): boolean => {

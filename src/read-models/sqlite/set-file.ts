@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { PROGRESS, PROGRESS_KEY, type Collection } from '../../../projections/projector';
 import { isoNow, monotonicMs } from '../../async/clock';
+import { turns } from '../../async/concurrency';
 import { codeOf, fault, messageOf } from '../../fault';
 import * as sqlite from '../../sqlite/database';
 import { TIMES } from '../../times';
@@ -81,12 +82,12 @@ const markAsDamaged = (path: string): void => {
 };
 
 /** Errors of the driver and of the file system say where they happened. A set in which damage is found counts as absent. */
-export const explaining = async <T>(path: string, work: () => T | Promise<T>, isSet = true): Promise<T> => {
+export const explaining = async <T>(path: string, work: () => T | Promise<T>): Promise<T> => {
   try {
     return await work();
   } catch (error) {
     if (!/^E[A-Z_]+$/.test(codeOf(error) ?? '')) throw error;
-    const isDamaged = isSet && sqlite.isDamagedFile(error, path);
+    const isDamaged = sqlite.isDamagedFile(error, path);
     if (isDamaged) markAsDamaged(path);
     const why = `The read models in ${path} failed: ${messageOf(error)}.`;
     throw fault('read_models_unavailable', why, { isDamaged });
@@ -165,7 +166,8 @@ const connectionsOf = ({ id, path, collections, isBuild }: SetAddress) => {
   /** Where a damaged set has a successor, it leads there as long as it can be read. */
   const isThere = ({ next, removed }: StoredControl): boolean =>
     isStillThere() && removed !== true && (next !== undefined || !existsSync(damagedMarkOf(path)));
-  let [reading, writing]: (SetReader | undefined)[] = [];
+  let reading: SetReader | undefined;
+  let writing: SetReader | undefined;
   const reader = (): SetReader => (reading ??= setReader(sqlite.openForReading(path), collections));
   const look = (on = reader): StoredControl | undefined => {
     try {
@@ -191,7 +193,8 @@ const connectionsOf = ({ id, path, collections, isBuild }: SetAddress) => {
   const close = (): void => {
     reading?.db.close();
     if (writing !== undefined) sqlite.checkpointAndClose(writing.db);
-    reading = writing = undefined;
+    reading = undefined;
+    writing = undefined;
   };
   return {
     reader,
@@ -228,16 +231,6 @@ const holding =
     }
   };
 
-/** A connection has at most one transaction, so work that writes takes turns. */
-const takingTurns = (path: string) => {
-  let last: Promise<unknown> = Promise.resolve();
-  return <T>(work: () => T | Promise<T>): Promise<T> => {
-    const outcome = last.then(() => explaining(path, work));
-    last = outcome.catch(() => undefined);
-    return outcome;
-  };
-};
-
 /** In the transaction of `hold`. */
 const advanceIn = async (
   connection: SetReader,
@@ -253,7 +246,7 @@ const advanceIn = async (
     outcomes.set(tenantId, isSameProgress(known, found[i]) ? 'done' : 'overtaken');
   const unmoved = [...before.keys()].filter((tenantId) => outcomes.get(tenantId) === 'done');
   const commits = (await settledThisTurn(() => work(unmoved))).filter((commit) => {
-    const isEarly = isFreedTooEarly(before, commit, now.to);
+    const isEarly = isFreedTooEarly(before.get(commit.tenantId), commit, now.to);
     if (isEarly) outcomes.set(commit.tenantId, 'overtaken');
     return !isEarly;
   });
@@ -262,7 +255,8 @@ const advanceIn = async (
   if (commits.length === 0 && moved === now.to) return outcomes;
   for (const commit of commits) write(connection, commit);
   const furthest = commits.reduce((most, { head }) => furtherOf(most, head), furtherOf(now.furthest, moved));
-  const marks = now.marks + marksChangedBy(before, commits);
+  const changes = commits.map((commit) => marksChangedBy(before.get(commit.tenantId), commit));
+  const marks = changes.reduce((sum, change) => sum + change, now.marks);
   const heads = { ...(moved && { to: moved }), ...(furthest && { furthest }) };
   put({ marks, renewedAt: isoNow(), ...heads });
   return outcomes;
@@ -272,7 +266,11 @@ export const setFile = (address: SetAddress): SetFile => {
   const { id, path, collections } = address;
   const connections = connectionsOf(address);
   const { reader, writer, current, look, mustLook, close } = connections;
-  const [inTurn, holdNow, write] = [takingTurns(path), holding(address, connections), writerOf(address)];
+  const ownTurn = turns(1);
+  /** A connection has at most one transaction, so work that writes takes turns. */
+  const inTurn = <T>(work: () => T | Promise<T>): Promise<T> => ownTurn(() => explaining(path, work));
+  const holdNow = holding(address, connections);
+  const write = writerOf(address);
   const hold: SetFile['hold'] = (...work) => inTurn(() => holdNow(...work));
   const ask = <T>(question: () => T): Promise<T> => explaining(path, question);
   return {

@@ -287,7 +287,8 @@ export const createTables = (collections: readonly Collection[]): string =>
 
 /** The statements that write the rows of a collection, and the fields after tenant, key and document. */
 export const writesTo = (collection: Collection) => {
-  const [table, fields] = [tableOf(collection.name), fieldsOf(collection)];
+  const table = tableOf(collection.name);
+  const fields = fieldsOf(collection);
   const columns = ['document', ...fields.map(columnOf)];
   const changes = columns.map((column) => `${column} = excluded.${column}`);
   const insert = `INSERT INTO ${table} VALUES (?, ?${', ?'.repeat(columns.length)})`;

@@ -134,9 +134,11 @@ const listingOf = (sets: Sets, roots: Roots) => () => {
 /** Read models in a folder: a file for each set, and a small one that says where the chain of each version begins. */
 export const sqliteReadModels = (options: SqliteOptions): ReadModels => {
   const { folder, version, collections, graceMs = TIMES.graceMs, busyMs = TIMES.waitMs } = options;
-  const [sets, roots] = [setsIn(folder, collections, busyMs), rootsIn(folder)];
+  const sets = setsIn(folder, collections, busyMs);
+  const roots = rootsIn(folder);
   const live = livingIn(version, sets, roots);
-  const [succeed, remove] = [succeedingIn(version, sets, roots), removingIn(graceMs, sets, roots)];
+  const succeed = succeedingIn(version, sets, roots);
+  const remove = removingIn(graceMs, sets, roots);
   const ask = <T>(work: () => T | Promise<T>): Promise<T> => explaining(folder, work);
   return {
     version,
