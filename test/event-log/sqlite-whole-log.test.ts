@@ -11,20 +11,18 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { ensureLog, type Opening } from '../../src/event-log/sqlite/log-file';
-import { openAppender, sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { openAppender } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
 import * as database from '../../src/sqlite/database';
 import { closeAfterwards } from '../support/closing';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { openSqliteLog } from '../support/sqlite-logs';
 import { refusedWith } from '../support/waiting';
 
-const open = async (folder: string, prefix = '', opening: Opening = 'create') => {
-  const log = await sqliteEventLog(folder, streamNames(prefix), { opening });
-  closeAfterwards(() => log.close());
-  return log;
-};
+const open = (folder: string, prefix = '', opening: Opening = 'create') =>
+  openSqliteLog(folder, streamNames(prefix), { opening });
 
 const fileIn = (folder: string): string => join(folder, 'events.db');
 

@@ -1,27 +1,37 @@
 import { findLogs, type LogFilter, type LogPage } from '../../projections/log-pages';
-import type { LogRow } from '../../projections/logs';
+import { logs, type LogRow } from '../../projections/logs';
 import type { Reader } from '../../projections/projector';
-import { filledLog, TENANT } from '../support/log-rows';
+import { TENANT } from './given';
+import { loggedOf, projected } from './history';
 
 const SIZE = 20;
 const ROWS = 2_500;
 
+/** One row per minute, alternating between two types and among five entities, each under both types. */
+const events = loggedOf(
+  Array.from({ length: ROWS }, (_, at) => ({
+    tenantId: TENANT,
+    type: at % 2 === 0 ? 'TokenRead' : 'CardRead',
+    data: { entityId: `e${at % 5}` },
+    recordedMs: Date.UTC(2026, 0, 1, 0, at + 1),
+    metadata: { actor: { type: 'user', id: TENANT }, traceId: `trace-${at % 3}` },
+  })),
+);
+
 describe('pages', () => {
-  let log: Awaited<ReturnType<typeof filledLog>>;
   let lookedAt = 0;
   let reader: Reader;
   beforeAll(async () => {
-    log = await filledLog(ROWS);
+    const set = await projected(logs, events);
     reader = {
-      ...log.reader,
+      ...set,
       find: async (...question) => {
-        const rows = await log.reader.find(...question);
+        const rows = await set.find(...question);
         lookedAt += rows.length;
         return rows;
       },
     };
   });
-  afterAll(() => log.close());
 
   const walk = async (filter: LogFilter) => {
     const pages: { readonly rows: readonly LogRow[]; readonly lookedAt: number }[] = [];

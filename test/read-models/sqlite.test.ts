@@ -28,11 +28,11 @@ describe('read models in SQLite', () => {
     return readModels;
   };
   const pathOf = ({ id }: Pick<ReadModelSet, 'id'>): string => join(folder, `set-one-${id}.db`);
-  const live = async (readModels: ReadModels): Promise<ReadModelSet> => {
+  const live = async (readModels: ReadModels, former?: ReadModelSet): Promise<ReadModelSet> => {
     const set = await readModels.create(LOG);
     await advanceBy(set, 1, note(ONE, 'a', { text: 'a' }));
     await set.finish();
-    expect(await readModels.succeed(set, undefined)).toBe(true);
+    expect(await readModels.succeed(set, former)).toBe(true);
     return set;
   };
   beforeEach(() => {
@@ -203,10 +203,7 @@ describe('read models in SQLite', () => {
     it('but leads to its successor, if damage is found in it later', async () => {
       const readModels = open();
       const former = await live(readModels);
-      const built = await readModels.create(LOG);
-      await advanceBy(built, 1);
-      await built.finish();
-      expect(await readModels.succeed(built, former)).toBe(true);
+      const built = await live(readModels, former);
       const root = database.openForWriting(join(folder, 'root.db'), 'FULL');
       root.exec(`UPDATE roots SET id = '${former.id}'`);
       root.close();
@@ -219,12 +216,8 @@ describe('read models in SQLite', () => {
       const sets = [await live(readModels)];
       const root = database.openForWriting(join(folder, 'root.db'), 'FULL');
       for (let i = 0; i < 2; i += 1) {
-        const built = await readModels.create(LOG);
-        await advanceBy(built, 1);
-        await built.finish();
-        expect(await readModels.succeed(built, sets.at(-1))).toBe(true);
+        sets.push(await live(readModels, sets.at(-1)));
         root.exec(`UPDATE roots SET id = '${sets[0]!.id}'`);
-        sets.push(built);
       }
       root.close();
       rmSync(pathOf(sets[1]!));

@@ -1,5 +1,4 @@
 import { PROGRESS, PROGRESS_KEY } from '../../projections/projector';
-import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import { connectMongodb } from '../support/mongodb-under-test';
 import { databaseUrl } from '../support/mongodb/database-url';
 import { describeMongodb } from '../support/mongodb/databases';
@@ -7,6 +6,7 @@ import { replication } from '../support/mongodb/set-faults';
 import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-three';
 import { succeeds, until } from '../support/waiting';
 import { collectionName, idOf, type Stored } from '../../src/read-models/mongodb/layout';
+import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import type { ReadModelSet } from '../../src/read-models/read-models';
 import { beforeIn, COLLECTIONS, commitOf, LOG, note, ONE } from '../read-models/contract/storage';
 

@@ -6,7 +6,7 @@ import { monotonicMs, pause } from '../../src/async/clock';
 import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import { TIMES } from '../../src/times';
 import { COLLECTIONS, LOG, ONE } from '../read-models/contract/storage';
-import { add, countIn } from '../read-models/mongodb-counts';
+import { add, countIn } from '../read-models/counts';
 import { closeAfterwards } from '../support/closing';
 import type { Gate } from '../support/gate';
 import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';

@@ -1,10 +1,12 @@
 import { openApp, type App } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
-import { ALL_PERMISSIONS, operatorOf, type Beside, type NewTenant } from './beside';
+import type { Decide } from '../../src/domain/tenant';
+import type { Position } from '../../src/event-log/event-log';
 import { standInProcess } from './event-store/own-process';
 import { freshFolder } from './folders';
 import { startProxy, type MongoProxy } from './mongodb/proxy';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
+import { operatorOf, type NewTenant } from './operator-of';
 import { commandProcess, serviceProcess, type Finished, type ServiceProcess } from './service';
 
 export interface Instances {
@@ -17,7 +19,7 @@ export interface Instances {
   restart(at: number): Promise<void>;
   replaceKilled(at: number): Promise<void>;
   projecting(): Promise<number>;
-  readonly write: Beside['write'];
+  write(tenantId: string, decide: Decide): Promise<Position>;
   newTenant(): Promise<NewTenant>;
   run(...args: readonly string[]): Promise<Finished>;
   close(): Promise<void>;
@@ -54,7 +56,7 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
   running.push(...(await Promise.all(Array.from({ length: count - 1 }, (_, at) => started(at + 1)))));
   const app = await opened(env);
 
-  const { write, newTenant } = operatorOf(app);
+  const { write, newTenant, newOwner } = operatorOf(app);
 
   return {
     mongo,
@@ -73,7 +75,10 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
       const holder = (await app.readModels.lease?.holder()) ?? '';
       return running.findIndex(({ process: { pid } }) => holder.split(' ').includes(String(pid)));
     },
-    newTenant: () => newTenant('Acme', ALL_PERMISSIONS),
+    newTenant: async () => {
+      const tenantId = await newTenant();
+      return { tenantId, ...(await newOwner(tenantId)) };
+    },
     run: (...args) => commandProcess(args, { DATA_DIR: freshFolder(), ...env }),
     close: async () => {
       await app.close();

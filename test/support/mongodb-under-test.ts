@@ -1,4 +1,8 @@
 import { mongoConnection, type MongoConnection } from '../../src/mongodb/connection';
+import {
+  mongodbReadModels,
+  type MongoReadModelsOptions,
+} from '../../src/read-models/mongodb/mongodb-read-models';
 import { openGate, type Gate } from './gate';
 import { mongodbUrl } from './mongodb/databases';
 import { startProxy, type MongoProxy } from './mongodb/proxy';
@@ -18,6 +22,16 @@ export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnectio
     await connection.close();
   };
   return { ...connection, close };
+};
+
+export const openMongodb = async (place: string | undefined, options: MongoReadModelsOptions) => {
+  const connection = await connectMongodb(mongodbUrl(place));
+  const readModels = await mongodbReadModels(connection, options);
+  const close = async (): Promise<void> => {
+    await readModels.close();
+    await connection.close();
+  };
+  return { ...readModels, close };
 };
 
 export type DisturbedMongodb = Gate & Pick<MongoProxy, 'faults' | 'roundTrips'> & { readonly url: string };

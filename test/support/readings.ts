@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';
 import type { App } from '../../src/app/app';
-import { createTenant, deleteTenant } from '../../src/domain/tenant';
-import { operatorOf } from './beside';
+import { deleteTenant } from '../../src/domain/tenant';
+import { operatorOf } from './operator-of';
 import { openAppIn } from './profile';
 
 /** The app on a folder, as any process opens it, and what its read models show now, whoever projected them. */
@@ -20,19 +19,15 @@ export interface Readings {
 }
 
 const opened = new Set<App>();
-const NIL = '00000000-0000-0000-0000-000000000000';
 const ALL = 1_000_000;
 
 export const readingsOf = async (folder: string): Promise<Readings> => {
   const app = await openAppIn(folder);
   opened.add(app);
-  const { write } = operatorOf(app);
+  const { write, newTenant } = operatorOf(app);
   return {
     app,
-    newTenant: async (tenantId = randomUUID()) => {
-      await write(tenantId, createTenant({ name: 'A', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
-      return tenantId;
-    },
+    newTenant,
     deleteTenant: async (tenantId) => void (await write(tenantId, deleteTenant())),
     usage: async (tenantId) =>
       reportUsage((await app.live.look()).set, tenantId, new Date().toISOString().slice(0, 7)),

@@ -1,6 +1,6 @@
-import { MongoClient } from 'mongodb';
-import os from 'node:os';
+import type { MongoClient } from 'mongodb';
 import { pause } from '../../../src/async/clock';
+import { mongoConnection } from '../../../src/mongodb/connection';
 import type { Member, ReplicaSet } from './replica-set';
 
 /** States of members, as MongoDB numbers them. */
@@ -43,17 +43,16 @@ export const membersOf = (client: MongoClient, { members: all }: ReplicaSet) => 
   return { all, primary, secondaries, areHealthy };
 };
 
-/** Stops or resumes replication to a secondary. Frozen by a signal, it would still find the last writes in its socket. */
-export const replication = async ({ port }: Pick<Member, 'port'>, what: 'stop' | 'resume') => {
-  const url = `mongodb://127.0.0.1:${port}/?directConnection=true`;
-  const direct = new MongoClient(url, { runtimeAdapters: { os } });
-  const admin = direct.db('admin');
+/** Stops replication to a secondary, or resumes it. Frozen by a signal, it would still find the last writes in its socket. */
+export const replication = async ({ port }: Pick<Member, 'port'>, mode: 'stop' | 'resume'): Promise<void> => {
+  const url = `mongodb://127.0.0.1:${port}/admin?directConnection=true`;
+  const { db, close } = await mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
   const failPoint = 'stopReplProducer';
-  const mode = what === 'stop' ? 'alwaysOn' : 'off';
-  const { count } = (await admin.command({ configureFailPoint: failPoint, mode })) as { count: number };
-  if (what === 'stop')
-    await admin.command({ waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 30_000 });
-  await direct.close();
+  const command = { configureFailPoint: failPoint, mode: mode === 'stop' ? 'alwaysOn' : 'off' };
+  const { count } = (await db.command(command)) as { count: number };
+  if (mode === 'stop')
+    await db.command({ waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 30_000 });
+  await close();
 };
 
 /** Returns how to end the fault, once the instances have recovered from it. */
