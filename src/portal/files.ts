@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import type { ApiContext } from '../http/context';
+import type { ApiMiddleware } from '../http/context';
 
 const FOLDER = join(__dirname, '..', '..', 'portal');
 const FILES = '/portal/files/';
@@ -32,23 +32,22 @@ const pageOf = (pathOf: (ending: string) => string): string => `<!doctype html>
 </html>
 `;
 
-/** What the browser gets, as built from `portal/`: one file of each type, and the page that loads them. */
-export const portalFiles = () => {
+/**
+ * What the browser gets, as built from `portal/`: one file of each type, and the page that loads them. A file has a digest
+ * of its content in its name, so it never changes. All other paths are pages of the portal.
+ */
+export const portalFiles = (): ApiMiddleware => {
   const files = new Map(readdirSync(FOLDER).map((name) => [FILES + name, readFileSync(join(FOLDER, name))]));
   const page = pageOf((ending) => [...files.keys()].find((path) => path.endsWith(ending)) ?? '');
-  return {
-    /** A file has a digest of its content in its name, so it never changes. All other paths are pages of the portal. */
-    send: async (ctx: ApiContext, next: () => Promise<unknown>): Promise<void> => {
-      const { path } = ctx.state;
-      const file = files.get(path);
-      if (file === undefined && path.startsWith(FILES)) return void (await next());
-      ctx.state.route = file === undefined ? '/portal' : '/portal/files';
-      ctx.set('Cache-Control', file === undefined ? 'no-cache' : 'public, max-age=31536000, immutable');
-      if (file === undefined) ctx.set('Content-Security-Policy', POLICY);
-      ctx.type = file === undefined ? 'html' : extname(path);
-      ctx.body = file ?? page;
-    },
+  return async (ctx, next) => {
+    const { path } = ctx.state;
+    const file = files.get(path);
+    if (file === undefined && path.startsWith(FILES)) return next();
+    ctx.state.route = file === undefined ? '/portal' : '/portal/files';
+    ctx.set('Cache-Control', file === undefined ? 'no-cache' : 'public, max-age=31536000, immutable');
+    if (file === undefined) ctx.set('Content-Security-Policy', POLICY);
+    ctx.type = file === undefined ? 'html' : extname(path);
+    ctx.body = file ?? page;
+    return undefined;
   };
 };
-
-export type PortalFiles = ReturnType<typeof portalFiles>;

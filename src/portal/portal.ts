@@ -7,7 +7,6 @@ import { countRefusal } from '../http/run-route';
 import { bodyCheck } from '../http/validation';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
-import type { PortalFiles } from './files';
 import { identityOf } from './sealed-session';
 import { portalRefused, sessionCookie, type SessionCookie } from './session-cookie';
 
@@ -16,7 +15,7 @@ type Next = () => Promise<unknown>;
 export interface PortalDependencies {
   /** Sessions are sealed with it. */
   readonly secret: string;
-  readonly files: PortalFiles;
+  readonly files: ApiMiddleware;
   readonly settings: ApiSettings;
   readonly ledger: Ledger;
   readonly keyUses: KeyUseRecord;
@@ -146,6 +145,6 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
     if (path === '/portal/session' && /^(?:GET|POST|DELETE)$/.test(method)) return useSession(ctx, next);
     if (method !== 'GET' && method !== 'HEAD') return next();
     const link = DOWNLOAD.exec(path);
-    return link === null ? files.send(ctx, next) : download(ctx, next, link);
+    return link === null ? files(ctx, next) : download(ctx, next, link);
   };
 };
