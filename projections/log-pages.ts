@@ -117,6 +117,7 @@ const rowsIn = (reader: Reader, tenantId: string, of: RowLine, count = 0) => {
     number,
     isExact,
     count,
+    rowsAt,
     /** Counts before those values that are given. */
     countsBefore: async (values: readonly (Value | undefined)[]) => {
       const given = values.filter((value) => value !== undefined);
@@ -124,7 +125,7 @@ const rowsIn = (reader: Reader, tenantId: string, of: RowLine, count = 0) => {
       const counts = await countBefore(given, count, rowsAt, of);
       return values.map((value) => (value === undefined ? undefined : counts[given.indexOf(value)]));
     },
-    newest: async (range: Pick<Query, 'from' | 'upTo' | 'limit' | 'areAllThere'>) => {
+    newest: async (range: Pick<Query, 'from' | 'upTo' | 'limit'>) => {
       const query = { ...line, descending: true, ...range };
       return (await reader.find(tenantId, 'log_rows', query)) as unknown as readonly LogRow[];
     },
@@ -160,12 +161,12 @@ const spanOf = async (rows: Rows, all: Rows, { filter, olderThan }: LogQuery): P
   return { before, last, top: Math.min(top, last) };
 };
 
-const pageByNumber = async ({ newest }: Rows, { before, last, top }: Span, { page, size }: LogQuery) => {
+const pageByNumber = async ({ rowsAt }: Rows, { before, last, top }: Span, { page, size }: LogQuery) => {
   const total = Math.max(0, last - before);
   const upTo = top - (page - 1) * size;
   if (upTo <= before) return { rows: [], total };
   const from = Math.max(before + 1, upTo - size + 1);
-  const rows = await newest({ from, upTo, limit: upTo - from + 1, areAllThere: true });
+  const rows = await rowsAt(Array.from({ length: upTo - from + 1 }, (_, i) => upTo - i));
   const end = rows.at(-1);
   return { rows, total, ...(from > before + 1 && end !== undefined ? { last: end } : {}) };
 };

@@ -160,7 +160,8 @@ const untilDone = async (run: ProcessRun, work: (run: ProcessRun) => Promise<voi
 /** Follows the log until everything is recorded and projected. */
 const runFollower = async (run: ProcessRun): Promise<void> => {
   const { replay, live } = startedProcess(run);
-  const follow = liveFollower(replay, live, { maxEvents: 1 + Math.floor(run.random() * 7) });
+  const most = 1 + Math.floor(run.random() * 7);
+  const follow = liveFollower(replay, live, { maxEvents: () => most });
   const projection = await live.current();
   await retryDue(projection!);
   for (let isDone = false; !isDone; await turn()) {

@@ -194,7 +194,7 @@ describe('a gap in the revisions of a stream', () => {
           if (gone.has(event.position)) lacking.add(event.tenantId);
           return gone.has(event.position) ? [] : [{ ...event, bad: lacking.has(event.tenantId) }];
         });
-        await projectAll(harness.set, harness.log, programOf(), { maxEvents });
+        await projectAll(harness.set, harness.log, programOf(), { maxEvents: () => maxEvents });
         await harness.retry(() => true);
         await harness.catchUp();
         expect(await documentsOf(harness.set, lineCollections)).toEqual(plainLines(left));

@@ -16,7 +16,7 @@ import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models
 import { sqliteReadModels, type SqliteOptions } from '../../src/read-models/sqlite/sqlite-read-models';
 import * as database from '../../src/sqlite/database';
 import { itIf } from '../support/it-if';
-import { COLLECTIONS, LOG, ONE, advanceBy, at, beforeIn, commitOf, delay, note } from './contract/storage';
+import { COLLECTIONS, LOG, ONE, advanceBy, at, delay, note } from './contract/storage';
 
 describe('read models in SQLite', () => {
   let parent: string;
@@ -96,20 +96,6 @@ describe('read models in SQLite', () => {
       spy.mockRestore();
       synced.mockRestore();
     }
-  });
-
-  describe('work that awaits more than microtasks', () => {
-    it('is undone, and the next work runs', async () => {
-      const set = await live(open());
-      const work = async () => {
-        await new Promise((resolve) => setImmediate(resolve));
-        return [await commitOf(set, ONE, 9, [note(ONE, 'a', { text: 'late' })])];
-      };
-      await expect(set.advance(await beforeIn(set, ONE), work, at(9))).rejects.toThrow('microtasks');
-      expect(await set.control()).toMatchObject({ to: at(1) });
-      await advanceBy(set, 2, note(ONE, 'b', {}));
-      expect(await set.get(ONE, 'notes', 'a')).toEqual({ text: 'a' });
-    });
   });
 
   describe('a set that another process has locked', () => {
