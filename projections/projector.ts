@@ -175,8 +175,6 @@ export interface Selection {
 export interface Query extends Selection {
   readonly descending?: boolean;
   readonly limit: number;
-  /** There are as many documents as the limit. If fewer are found, the read model is damaged, and the query rejects. */
-  readonly areAllThere?: boolean;
 }
 
 /** All projectors as the one that runs. Their collections have different names. */

@@ -42,10 +42,6 @@ export const TIMES = {
   // Turns
   /** The thread that answers requests works on one thing for at most this long. */
   turnMs: 2,
-  /** Projecting keeps appends to the embedded log waiting for at most this long. */
-  sliceMs: 10,
-  /** A write in a cluster waits for at most two commits, which are sized to this time. */
-  clusteredSliceMs: 50,
   /** A lock that another process holds is tried again after this time. */
   busyRetryMs: 5,
   /** Log lines and progress are written together this often. */

@@ -3,7 +3,8 @@ import { runNamed, type NamedProgram } from './support/named-programs';
 export const campaigns: Readonly<Record<string, NamedProgram>> = {
   crash: {
     meaning: 'Kills a busy server twenty times and accounts for every write.',
-    files: ['test/stories/crash-campaign'],
+    files: ['test/stores/crash.test'],
+    env: { KILLS: '20', CLIENTS: '64' },
   },
   instances: {
     meaning:

@@ -1,7 +1,7 @@
 import { monotonicMs, pause, yieldToEventLoop } from '../async/clock';
 import type { Position } from '../event-log/event-log';
 import { liveFollower } from '../projecting/follow-log';
-import type { ReplayDependencies } from '../projecting/project-tenants';
+import { MAX_SLICE_EVENTS, type ReplayDependencies } from '../projecting/project-tenants';
 import { buildFirst } from '../projecting/rebuild';
 import { liveProjection, showing, type Show } from '../projecting/show-tenants';
 import { TIMES } from '../times';
@@ -35,7 +35,7 @@ const buildIfSmall = async (replay: ReplayDependencies, position: Position): Pro
 export const catchingUp = (replay: ReplayDependencies, onError: (error: unknown) => void): CatchingUp => {
   const live = liveProjection(replay);
   const showHere = showing(live, { onError });
-  const follow = liveFollower(replay, live, { sliceMs: () => TIMES.sliceMs });
+  const follow = liveFollower(replay, live, { maxEvents: () => MAX_SLICE_EVENTS });
   const { lease, live: findLive } = replay.readModels;
 
   const followTo = async (position: Position, end: number, onMoved: (done: Position) => void) => {

@@ -3,6 +3,7 @@ import { turns } from '../async/concurrency';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf } from '../fault';
 import { liveFollower, type Step } from '../projecting/follow-log';
+import { MAX_BUILD_EVENTS, MAX_SLICE_EVENTS } from '../projecting/project-tenants';
 import { showGroup, type LiveProjection, type Wanted } from '../projecting/show-tenants';
 import { TIMES } from '../times';
 
@@ -64,7 +65,8 @@ export const projectingSlices = (log: LedgerLog, live: LiveProjection, options: 
   let mayBuild = true;
   /** Whether others wait for this thread. */
   const isAwaited = (): boolean => threadMs() - appendedAt < TIMES.renewMs;
-  const follow = liveFollower(log, live, { sliceMs: () => (isAwaited() ? TIMES.sliceMs : undefined) });
+  const maxEvents = (): number => (isAwaited() ? MAX_SLICE_EVENTS : MAX_BUILD_EVENTS);
+  const follow = liveFollower(log, live, { maxEvents });
 
   /** Nobody waits for it. */
   const beginToBuild = (): void => {
@@ -85,13 +87,9 @@ export const projectingSlices = (log: LedgerLog, live: LiveProjection, options: 
     if (codeOf(error) !== 'read_models_busy') onError(error);
   };
   const slice = async (): Promise<number> => {
-    const began = threadMs();
-    do {
-      const done = await step();
-      if (done === undefined || isAtEnd) return TIMES.renewMs;
-      note(done);
-      if (done.outcome === 'busy') break;
-    } while (threadMs() - began < TIMES.sliceMs);
+    const done = await step();
+    if (done === undefined || isAtEnd) return TIMES.renewMs;
+    note(done);
     return pauseMs();
   };
   const { inTurn, nextIn, stop } = slicesInTurn(() => slice().catch(failed));

@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { randomUUID } from 'node:crypto';
 import type { StoredApplication } from '../../projections/applications';
 import { MAX_GRACE_SECONDS, regenerateKey } from '../domain/application-keys';
@@ -127,13 +127,6 @@ interface RegenerateOptions extends TenantOptions {
   readonly expires?: string;
 }
 
-const graceSeconds = (text: string): number => {
-  const seconds = wholeNumber(text);
-  if (seconds > MAX_GRACE_SECONDS)
-    throw new InvalidArgumentError(`It must be at most ${MAX_GRACE_SECONDS}, a year.`);
-  return seconds;
-};
-
 const regenerate = (io: Io): Command =>
   sessionCommand(io, 'regenerate', async (session, id: string, options: RegenerateOptions) => {
     const { tenant, expires, grace } = options;
@@ -147,7 +140,7 @@ const regenerate = (io: Io): Command =>
     .addOption(option.tenant())
     .addOption(
       new Option('--grace <seconds>', 'how long the other keys keep working, at most a year')
-        .argParser(graceSeconds)
+        .argParser(wholeNumber(0, MAX_GRACE_SECONDS, `at most ${MAX_GRACE_SECONDS}, a year`))
         .default(0, 'they end at once'),
     )
     .option('--expires <time>', 'when the new key expires (default: never)', moment)

@@ -3,31 +3,26 @@ import { applicationTypes } from '../domain/permissions';
 import { parseBound, parseMoment, uuidFrom } from '../domain/texts';
 import type { Io } from './io';
 
-export const uuid = (text: string): string => {
-  const id = uuidFrom(text);
-  if (id === undefined)
-    throw new InvalidArgumentError('It must be a UUID, for example 7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11.');
-  return id;
-};
-
-export const wholeNumber = (text: string): number => {
-  if (!/^[0-9]{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number, 0 or more.');
-  return Number(text);
-};
-
-const timeParser =
-  (parse: (text: string) => string | undefined) =>
-  (text: string): string => {
-    const parsed = parse(text);
-    if (parsed === undefined)
-      throw new InvalidArgumentError(
-        'It must be a time like 2031-01-31T12:00:00Z, or a date like 2031-01-31.',
-      );
-    return parsed;
+/** Makes a parser of arguments. What `read` has no value for is refused with the rule. */
+export const parser =
+  <T>(rule: string, read: (text: string) => T | undefined) =>
+  (text: string): T => {
+    const value = read(text);
+    if (value === undefined) throw new InvalidArgumentError(rule);
+    return value;
   };
 
-export const moment = timeParser(parseMoment);
-export const bound = timeParser(parseBound);
+export const uuid = parser('It must be a UUID, for example 7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11.', uuidFrom);
+
+export const wholeNumber = (least = 0, most = Infinity, limits = `${least} or more`) =>
+  parser(`It must be a whole number, ${limits}.`, (text) => {
+    const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : NaN;
+    return value >= least && value <= most ? value : undefined;
+  });
+
+const TIME = 'It must be a time like 2031-01-31T12:00:00Z, or a date like 2031-01-31.';
+export const moment = parser(TIME, parseMoment);
+export const bound = parser(TIME, parseBound);
 
 export const collected = (text: string, before: readonly string[] = []) => [...before, text];
 

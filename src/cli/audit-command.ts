@@ -5,7 +5,7 @@ import { looksLikeKey, masked } from '../domain/texts';
 import { firstOf, type Position, parsedJson } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { fault, suggestionFor } from '../fault';
-import { bound, collected, option, uuid, wholeNumber, type JsonOption } from './arguments';
+import { bound, collected, option, parser, uuid, wholeNumber, type JsonOption } from './arguments';
 import { followedFile, readCursor, type FollowedFiles } from './audit-file';
 import { FAILED } from './failure';
 import type { Io } from './io';
@@ -31,12 +31,10 @@ const filterOf = (options: Options): EventFilter => {
   return { event, tenants: tenant, types: type, actor, entity, operation, trace, key, client, since, until };
 };
 
-const entity = (text: string): Options['entity'] => {
+const entity = parser('It must be a type and an id, for example application:7b1e8f0a-….', (text) => {
   const [, type, id] = /^([^:]+):(.+)$/s.exec(text) ?? [];
-  if (type === undefined || id === undefined)
-    throw new InvalidArgumentError('It must be a type and an id, for example application:7b1e8f0a-….');
-  return { type, id };
-};
+  return type === undefined || id === undefined ? undefined : { type, id };
+});
 
 const knownTypes = [...Object.keys(eventSchemas), ...Object.keys(operatorEventSchemas)];
 
@@ -48,23 +46,12 @@ const eventTypes = (text: string, before?: readonly string[]): readonly string[]
 const tenants = (text: string, before?: readonly string[]): readonly string[] =>
   collected(uuid(text), before);
 
-const oneOrMore = (text: string): number => {
-  const value = wholeNumber(text);
-  if (value === 0) throw new InvalidArgumentError('It must be 1 or more.');
-  return value;
-};
+const address = parser('It must be an IP address, for example 192.0.2.1 or 2001:db8::1.', clientFrom);
 
-const address = (text: string): string => {
-  const client = clientFrom(text);
-  if (client !== undefined) return client;
-  throw new InvalidArgumentError('It must be an IP address, for example 192.0.2.1 or 2001:db8::1.');
-};
-
-const position = (text: string): Position => {
-  if (!/^[0-9]{16,20}$/.test(text))
-    throw new InvalidArgumentError('It must be a position as events show it, for example 0000000000000042.');
-  return text;
-};
+const position = parser(
+  'It must be a position as events show it, for example 0000000000000042.',
+  (text): Position | undefined => (/^[0-9]{16,20}$/.test(text) ? text : undefined),
+);
 
 /**
  * Positions are compared as text, so one from another kind of log would mean something else. With one beyond the end of
@@ -111,7 +98,7 @@ const noticeDailySums = (io: Io, { key, client, follow }: Options): void => {
 /** A condition that no event can meet, such as a mistyped id, must not look like an empty answer. */
 const mustHaveTenants = async ({ log }: LedgerLog, { tenant = [] }: Options): Promise<void> => {
   for (const id of tenant)
-    if ((await firstOf(log.readTenant(id, { max: 1 }))) === undefined)
+    if ((await firstOf(log.readTenant(id))) === undefined)
       throw fault('tenant_not_found', `There is no tenant ${id}.`);
 };
 
@@ -139,9 +126,13 @@ const run = async (
   const most = event === undefined ? limit : 1;
   const conditions = { view: 'operator', filter: filterOf(options), after, limit: most } as const;
   const pretty = isPretty(io, options) ? prettyLine(streams, supportsColor(io)) : undefined;
-  const exporting = { prettyLine: pretty, onUnreadable: () => (unreadable += 1) };
+  const exporting = { onUnreadable: () => (unreadable += 1) };
   const range = { after, upTo, follow, signal };
-  for await (const { lines, read, last, isTrailer } of exportLines(ledgerLog, conditions, range, exporting)) {
+  for await (const part of exportLines(ledgerLog, conditions, range, exporting)) {
+    const { read, last, isTrailer } = part;
+    // Lines for people have no trailer.
+    if (isTrailer && pretty !== undefined) break;
+    const lines = pretty === undefined ? part.lines : part.events.map(pretty);
     const text = lines.map((each) => `${each}\n`).join('');
     if (text !== '') line.clear();
     await writeOut(io, isTrailer ? withoutKey(text) : text, signal);
@@ -273,7 +264,7 @@ export const auditCommand = (io: Io): Command =>
       '--cursor-file <file>',
       'with --output: continue from here, and note here up to where it is written',
     )
-    .option('--limit <n>', 'stop after this many events', oneOrMore)
+    .option('--limit <n>', 'stop after this many events', wholeNumber(1))
     .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'pretty']))
     .addHelpText('after', HELP)
     .action((options: Options, command: Command) => {

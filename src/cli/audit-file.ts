@@ -34,23 +34,18 @@ const syncFolderOf = (file: string): void => {
   fs.closeSync(folder);
 };
 
-/** A line that a killed process has left incomplete is ended, so that the next one begins at its own line. */
-const endLastLine = (output: string): void => {
-  const { size } = fs.statSync(output, { throwIfNoEntry: false }) ?? { size: 0 };
-  if (size === 0) return;
-  const file = fs.openSync(output, 'r');
-  const last = Buffer.alloc(1);
-  fs.readSync(file, last, 0, 1, size - 1);
-  fs.closeSync(file);
-  if (last.toString() !== '\n') fs.appendFileSync(output, '\n');
-};
-
-/** The file is opened each time, so that another program may move it away. */
+/**
+ * The file is opened each time, so that another program may move it away. A line that a killed process has left
+ * incomplete is ended, so that the next one begins at its own line.
+ */
 const append = (output: string, text: string): void => {
-  const isNew = !fs.existsSync(output);
-  endLastLine(output);
-  fs.appendFileSync(output, text, { flush: true });
-  if (isNew) syncFolderOf(output);
+  const file = fs.openSync(output, 'a+');
+  const { size } = fs.fstatSync(file);
+  const last = Buffer.from('\n');
+  if (size > 0) fs.readSync(file, last, 0, 1, size - 1);
+  fs.appendFileSync(file, last.toString() === '\n' ? text : `\n${text}`, { flush: true });
+  fs.closeSync(file);
+  if (size === 0) syncFolderOf(output);
 };
 
 const replace = (file: string, text: string): void => {
@@ -71,30 +66,25 @@ export const followedFile = (
   let waiting: string = '';
   let position: Position | undefined = undefined;
   const write = (): void => {
-    if (waiting !== '') append(output, waiting);
-    if (position !== undefined) replace(cursorFile, `${JSON.stringify({ log, position })}\n`);
+    try {
+      if (waiting !== '') append(output, waiting);
+      if (position !== undefined) replace(cursorFile, `${JSON.stringify({ log, position })}\n`);
+    } catch (error) {
+      onFailure(fault('output_failed', `The output cannot be written: ${messageOf(error)}.`));
+    }
     waiting = '';
     position = undefined;
   };
-  const tryToWrite = (): void => {
-    try {
-      write();
-    } catch (error) {
-      waiting = '';
-      position = undefined;
-      onFailure(fault('output_failed', `The output cannot be written: ${messageOf(error)}.`));
-    }
-  };
-  const timer = setInterval(tryToWrite, TIMES.outputMs);
+  const timer = setInterval(write, TIMES.outputMs);
   return {
     add: (text: string, reached: Position | undefined): void => {
       waiting += text;
       position = reached ?? position;
-      if (waiting.length > MAX_WAITING) tryToWrite();
+      if (waiting.length > MAX_WAITING) write();
     },
     close: (): void => {
       clearInterval(timer);
-      tryToWrite();
+      write();
     },
   };
 };

@@ -1,13 +1,12 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { isProblemCode, problems, type ProblemCode } from '../problems';
-import { option, type JsonOption } from './arguments';
+import { option, parser, type JsonOption } from './arguments';
 import type { Io } from './io';
 import { printOne } from './output';
 
-const knownCode = (code: string): ProblemCode => {
-  if (isProblemCode(code)) return code;
-  throw new InvalidArgumentError(`The codes are ${Object.keys(problems).join(', ')}.`);
-};
+const knownCode = parser(`The codes are ${Object.keys(problems).join(', ')}.`, (code) =>
+  isProblemCode(code) ? code : undefined,
+);
 
 export const explainCommand = (io: Io): Command =>
   new Command('explain')

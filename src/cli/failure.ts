@@ -1,5 +1,4 @@
 import { CommanderError } from 'commander';
-import { masked } from '../domain/texts';
 import { codeOf, messageOf } from '../fault';
 import { isProblemCode } from '../problems';
 import type { Io } from './io';
@@ -26,24 +25,14 @@ export const OWN_EXIT_CODES: ReadonlyMap<string | undefined, number> = new Map([
   ['evidence_contradicted', CONTRADICTED],
 ]);
 
-/** Reports failures of a command on stderr. */
-export interface FailureReport {
-  /** Takes the output of the command-line parser, in pieces. */
-  usage(text: string): void;
-  failure(error: unknown): void;
-}
-
-const asText = (io: Io): FailureReport => ({
-  usage: (text) => void io.stderr.write(masked(text)),
-  failure: (error) => {
-    // Already reported by the parser.
-    if (error instanceof CommanderError) return;
-    const code = codeOf(error);
-    const sentence = messageOf(error).split('\n').map(visible).join('\n');
-    notice(io, `tenant-ledger: ${sentence}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
-    if (code === undefined) notice(io, (error as Error).stack ?? '');
-  },
-});
+const reportAsText = (io: Io, error: unknown): void => {
+  // Already reported by the parser.
+  if (error instanceof CommanderError) return;
+  const code = codeOf(error);
+  const sentence = messageOf(error).split('\n').map(visible).join('\n');
+  notice(io, `tenant-ledger: ${sentence}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
+  if (code === undefined) notice(io, (error as Error).stack ?? '');
+};
 
 /** The parser's message starts with `error: `. If a subcommand is missing, its only message is the help text. */
 const errorInJson = (error: unknown) => {
@@ -57,9 +46,6 @@ const errorInJson = (error: unknown) => {
   return { code: 'wrong_usage', message: isMissing ? missing : error.message.replace(/^error: /, '') };
 };
 
-/** In JSON, a single object, with nothing around it that a program would have to skip. */
-export const failureReport = (io: Io, format: 'text' | 'json'): FailureReport => {
-  if (format === 'text') return asText(io);
-  const failure = (error: unknown) => notice(io, JSON.stringify({ error: errorInJson(error) }));
-  return { usage: () => undefined, failure };
-};
+/** Reports the failure of a command on stderr. */
+export const reportFailure = (io: Io, isJson: boolean, error: unknown): void =>
+  isJson ? notice(io, JSON.stringify({ error: errorInJson(error) })) : reportAsText(io, error);

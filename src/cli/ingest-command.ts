@@ -91,7 +91,7 @@ export const ingestCommand = (io: Io): Command =>
     .description('ingest facts that other services report: NDJSON, one JSON object per line')
     .argument('[file]', 'the file, or - for stdin', '-')
     .option('--dry-run', 'only report what would be refused')
-    .option('--wait <seconds>', 'how long to wait for a store that is away', wholeNumber, 60)
+    .option('--wait <seconds>', 'how long to wait for a store that is away', wholeNumber(), 60)
     .addHelpText(
       'after',
       `

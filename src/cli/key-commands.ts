@@ -3,13 +3,14 @@ import type { StoredKey } from '../../projections/applications';
 import { findKeyDays, findLastUse, type KeyDayView } from '../../projections/key-days';
 import { isoNow } from '../async/clock';
 import { addKey, revokeKey } from '../domain/application-keys';
+import { keyStatusIn } from '../domain/authority';
 import type { Key } from '../domain/tenant';
 import { fault } from '../fault';
 import { newKey } from '../ledger/api-key';
 import { commandGroup, moment, option, uuid, type TenantOptions } from './arguments';
 import type { Io } from './io';
 import { notTheKey, readKey, type GivenKey } from './key-input';
-import { keyViewsOf, keyStatus, knownApplication } from './lookups';
+import { keyViewsOf, knownApplication } from './lookups';
 import { notice, printJson, printMany, printOne, printRecord, printTable } from './output';
 import { sessionCommand, type OperatorSession } from './session';
 
@@ -81,8 +82,9 @@ const mustFind = (session: OperatorSession, { tenantId, digest }: GivenKey) =>
     const key = tenant.status === 'absent' ? undefined : tenant.keys.get(digest);
     if (tenant.status === 'absent' || key === undefined)
       throw fault('key_not_found', 'It has the form of a key, but this event log has no such key.');
-    const { id, name, status, applications } = tenant;
-    return { tenant: { id, name, status }, key, application: applications.get(key.application_id) };
+    const { id, name, applications } = tenant;
+    const { status } = keyStatusIn(tenant, digest, isoNow());
+    return { tenant: { id, name }, key, status, application: applications.get(key.application_id) };
   });
 
 /** Of a revoked key, only the read model still has its name and times. */
@@ -94,10 +96,9 @@ const detailsOf = async ({ app }: OperatorSession, tenantId: string, key: Key) =
 
 const find = (io: Io): Command =>
   sessionCommand(io, 'find', async (session, _: undefined, options: TenantOptions) => {
-    const { tenant, key, application } = await mustFind(session, await readKey(io, 'key find'));
-    const { id, application_id, revoked } = key;
+    const { tenant, key, status, application } = await mustFind(session, await readKey(io, 'key find'));
+    const { id, application_id } = key;
     const { name, created_at, expires_at } = await detailsOf(session, tenant.id, key);
-    const ends = { expires_at, revoked_at: revoked ? '' : undefined };
     const lastUse = await findLastUse((await session.app.live.look()).set, tenant.id, id);
     const view = {
       tenant_id: tenant.id,
@@ -108,7 +109,7 @@ const find = (io: Io): Command =>
       permissions: application?.permissions ?? [],
       key_id: id,
       key_name: name ?? null,
-      status: keyStatus(ends, tenant.status === 'deleted', application === undefined),
+      status: status === 'valid' ? 'active' : status,
       created_at: created_at ?? null,
       expires_at: expires_at ?? null,
       last_used_at: lastUse ?? null,

@@ -36,15 +36,11 @@ export const knownApplication = async (session: OperatorSession, tenantId: strin
 };
 
 /** A key whose owner is deleted cannot be used either. */
-export const keyStatus = (
-  { revoked_at, expires_at }: Pick<StoredKey, 'revoked_at' | 'expires_at'>,
-  isTenantDeleted: boolean,
-  isApplicationDeleted: boolean,
-): string => {
-  if (revoked_at !== undefined) return 'revoked';
-  if (isExpired(expires_at, isoNow())) return 'expired';
-  if (isTenantDeleted) return 'tenant_deleted';
-  return isApplicationDeleted ? 'application_deleted' : 'active';
+const keyStatus = (key: StoredKey, isTenantDeleted: boolean, isApplicationDeleted: boolean): string => {
+  if (key.revoked_at !== undefined) return 'revoked';
+  if (isExpired(key.expires_at, isoNow())) return 'expired';
+  if (isApplicationDeleted) return 'application_deleted';
+  return isTenantDeleted ? 'tenant_deleted' : 'active';
 };
 
 const viewOf = (key: StoredKey, status: string, lastUse: string | undefined) => ({

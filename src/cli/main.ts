@@ -1,5 +1,6 @@
 import { Command, CommanderError, type Option, type OutputConfiguration } from 'commander';
 import { programVersion } from '../configuration';
+import { masked } from '../domain/texts';
 import { codeOf, fault } from '../fault';
 import { applicationCommands } from './application-commands';
 import type { MakeCommand } from './arguments';
@@ -10,7 +11,7 @@ import { demoCommand } from './demo-command';
 import { doctorCommand } from './doctor-command';
 import { evidenceCommands } from './evidence-commands';
 import { explainCommand } from './explain-command';
-import { FAILED, failureReport, OWN_EXIT_CODES, WRONG_USAGE, type FailureReport } from './failure';
+import { FAILED, OWN_EXIT_CODES, reportFailure, WRONG_USAGE } from './failure';
 import { ingestCommand } from './ingest-command';
 import type { Io } from './io';
 import { keyCommands } from './key-commands';
@@ -49,23 +50,25 @@ const commands: readonly MakeCommand[] = [
   configCommand,
 ];
 
-const parserOutput = ({ stdout, stderr }: Io, report: FailureReport): OutputConfiguration => ({
+/** A failure in JSON is a single object, with nothing around it that a program would have to skip. */
+const parserOutput = ({ stdout, stderr }: Io, isJson: boolean): OutputConfiguration => ({
   writeOut: (text) => void stdout.write(text),
-  writeErr: report.usage,
+  writeErr: (text) => {
+    if (!isJson) stderr.write(masked(text));
+  },
   getOutHelpWidth: () => stdout.columns ?? COLUMNS,
   getErrHelpWidth: () => stderr.columns ?? COLUMNS,
 });
 
-const programFor = (io: Io, report: FailureReport): Command => {
+const programFor = (io: Io, isJson: boolean): Command => {
   const program = new Command('tenant-ledger')
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
     .version(programVersion(), '--version')
     .helpOption('--help')
     .helpCommand(false)
-    .configureOutput(parserOutput(io, report))
+    .configureOutput(parserOutput(io, isJson))
     // Options after a subcommand belong to it, even if its parent has options of the same name.
     .enablePositionalOptions()
-    .showSuggestionAfterError()
     .showHelpAfterError('(add --help for help)');
   for (const makeCommand of commands) program.addCommand(makeCommand(io));
   return program;
@@ -101,26 +104,26 @@ const exitCodeOf = (error: unknown): number => {
 };
 
 /** A reader may close the pipe early (`| head -1`). That is not a failure: the command still runs to its end. */
-const tolerateClosedStdout = (io: Io, report: FailureReport): void => {
+const tolerateClosedStdout = (io: Io, isJson: boolean): void => {
   io.stdout.once('error', (error: NodeJS.ErrnoException) => {
     io.stdout.on('error', () => undefined);
     if (error.code === 'EPIPE') return;
-    report.failure(fault('output_failed', `The output cannot be written: ${error.message}.`));
+    reportFailure(io, isJson, fault('output_failed', `The output cannot be written: ${error.message}.`));
     io.exitCode = FAILED;
   });
 };
 
 /** Runs one command line. The exit code is in `io.exitCode` then; `serve` calls `io.exit` once it has stopped. */
 export const main = async (argv: readonly string[], io: Io): Promise<void> => {
-  const report = failureReport(io, argv.includes('--json') ? 'json' : 'text');
+  const isJson = argv.includes('--json');
   io.umask(PRIVATE);
-  tolerateClosedStdout(io, report);
+  tolerateClosedStdout(io, isJson);
   try {
-    await throwing(programFor(io, report)).parseAsync(argv);
+    await throwing(programFor(io, isJson)).parseAsync(argv);
   } catch (error) {
     const code = exitCodeOf(error);
     if (code === 0) return;
-    report.failure(error);
+    reportFailure(io, isJson, error);
     io.exitCode = code;
   }
 };

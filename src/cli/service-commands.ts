@@ -1,11 +1,11 @@
-import { InvalidArgumentError, type Command } from 'commander';
+import type { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
 import { isoNow } from '../async/clock';
 import { serviceRights, type ServiceRight } from '../domain/events';
 import * as domain from '../domain/services';
 import { fault } from '../fault';
 import { newServiceKey } from '../ledger/api-key';
-import { commandGroup, moment, option, uuid, type ActorOptions, type JsonOption } from './arguments';
+import { commandGroup, moment, option, parser, uuid, type ActorOptions, type JsonOption } from './arguments';
 import type { Io } from './io';
 import { notTheKey, readServiceKey } from './key-input';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
@@ -13,12 +13,10 @@ import { sessionCommand, type OperatorSession } from './session';
 
 const isRight = (text: string): text is ServiceRight => serviceRights.includes(text as ServiceRight);
 
-const rights = (text: string): readonly ServiceRight[] => {
+const rights = parser(`It must be one or several of ${serviceRights.join(', ')}, with commas.`, (text) => {
   const named = [...new Set(text.split(',').map((part) => part.trim()))];
-  if (!named.every(isRight))
-    throw new InvalidArgumentError(`It must be one or several of ${serviceRights.join(', ')}, with commas.`);
-  return named;
-};
+  return named.every(isRight) ? named : undefined;
+});
 
 const keysOf = (known: domain.Services, id: string) =>
   [...known.keys.values()]

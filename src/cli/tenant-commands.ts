@@ -51,7 +51,7 @@ const create = (io: Io): Command =>
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')
     .option('--id <uuid>', 'its id (default: a random one)', uuid)
     .option('--owner <uuid>', 'its owner (default: OPERATOR_ID)', uuid)
-    .option('--included-tokens <n>', 'monthly active tokens that its plan includes', wholeNumber, 0)
+    .option('--included-tokens <n>', 'monthly active tokens that its plan includes', wholeNumber(), 0)
     .addOption(option.actor());
 
 const list = (io: Io): Command =>
@@ -77,7 +77,7 @@ const setPlan = (io: Io): Command =>
   })
     .description('change the number of monthly active tokens that the plan includes')
     .argument('<tenant-id>', 'the tenant', uuid)
-    .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber)
+    .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber())
     .addOption(option.actor());
 
 const remove = (io: Io): Command =>

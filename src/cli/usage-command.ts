@@ -1,11 +1,11 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Option, type Command } from 'commander';
 import type { TenantDocument } from '../../projections/tenants';
 import { monthOf, usageByMonth } from '../../projections/usage';
 import { isoNow } from '../async/clock';
 import { settleAll } from '../async/concurrency';
 import { csvText } from '../csv';
 import { isMonth } from '../domain/texts';
-import type { JsonOption } from './arguments';
+import { parser, type JsonOption } from './arguments';
 import { FAILED } from './failure';
 import type { Io } from './io';
 import { allTenants } from './lookups';
@@ -78,10 +78,9 @@ const run = async (session: OperatorSession, options: Options): Promise<void> =>
   printMany(io, json === true ? views : rows, options, 'There are no tenants.');
 };
 
-const monthArgument = (text: string): string => {
-  if (isMonth(text)) return text;
-  throw new InvalidArgumentError('It must be a month like 2026-01.');
-};
+const monthArgument = parser('It must be a month like 2026-01.', (text) =>
+  isMonth(text) ? text : undefined,
+);
 
 export const usageCommand = (io: Io): Command =>
   sessionCommand(io, 'usage', run)

@@ -4,7 +4,7 @@ import { METHODS } from 'node:http';
 import { codeOf, fault } from '../fault';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiState } from './context';
 import { routeDocs } from './docs';
-import { below, catchProblems, crossOrigin, endPreflight, limitRequests, startRequest } from './middleware';
+import { catchProblems, crossOrigin, limitRequests, startRequest } from './middleware';
 import { openApiDocument } from './openapi/document';
 import type { NamedRoute, Route } from './route';
 import * as applicationKeys from './routes/application-keys';
@@ -50,11 +50,9 @@ const routerOf = (dependencies: ApiDependencies): Router<ApiState> => {
   const router = new Router<ApiState>({ sensitive: true, methods: METHODS });
   for (const route of routes) {
     const run = runRoute(route, dependencies);
-    if (!route.path.includes(':')) router[route.method](route.path, run);
-    else
-      router[route.method](route.path, (ctx, next) =>
-        literalPath(ctx).length > 0 ? next() : run(ctx, next),
-      );
+    router[route.method](route.path, (ctx, next) =>
+      ctx.state.path === route.path || literalPath(ctx).length === 0 ? run(ctx, next) : next(),
+    );
   }
   routeDocs(router, () => openApiDocument(routes, dependencies.settings));
   return router;
@@ -86,16 +84,15 @@ const OF_CLIENT =
 /** Every request goes through this middleware from top to bottom. */
 export const api = (dependencies: ApiDependencies): Koa<ApiState> => {
   const { settings, logger, portal } = dependencies;
-  const allowsOrigins = settings.corsOrigins.length > 0;
   const router = routerOf(dependencies);
+  const limit = limitRequests(dependencies);
 
   const app = new Koa<ApiState>({ proxy: settings.trustedProxies > 0, maxIpsCount: settings.trustedProxies });
   app.use(startRequest(dependencies));
-  if (allowsOrigins) app.use(crossOrigin(settings));
   app.use(catchProblems(dependencies));
-  app.use(limitRequests(dependencies)); // 429
-  if (allowsOrigins) app.use(endPreflight);
-  if (portal !== undefined) app.use(below('/portal', portal));
+  if (settings.corsOrigins.length > 0) app.use(crossOrigin(settings, limit));
+  app.use(limit); // 429
+  if (portal !== undefined) app.use(portal);
   app.use(router.routes() as unknown as ApiMiddleware); // 401, 403, 413, 415, 400, 412: see `runRoute`
   app.use(unrouted(router)); // 404, 405
 

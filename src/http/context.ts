@@ -62,8 +62,6 @@ export interface ApiState {
   deadline: number;
   /** Without a trailing slash, which makes no difference. */
   path: string;
-  /** A page of an allowed origin asks whether it may send its request. */
-  isPreflight?: boolean;
   /** What the rate limits count by. */
   clientAddress: string;
   /** The rate limit that refused it. */

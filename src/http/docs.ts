@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fault } from '../fault';
-import { problems, type Problem } from '../problems';
+import { isProblemCode, problems, type Problem } from '../problems';
 import type { ApiContext, ApiState } from './context';
 import type { Schema } from './schema';
 
@@ -40,10 +40,7 @@ const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#viewer', deepLi
 `;
 
 /** Swagger UI, as the build copied it. */
-const viewerFile = (name: string) => {
-  let body: Buffer | undefined;
-  return () => (body ??= readFileSync(join(__dirname, '..', '..', 'swagger-ui', name)));
-};
+const viewerFile = (name: string): Buffer => readFileSync(join(__dirname, '..', '..', 'swagger-ui', name));
 
 const STYLE =
   ':root { color-scheme: light dark; } body { margin: 2rem auto; max-width: 40rem; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif; }';
@@ -76,9 +73,8 @@ const sendPage = (ctx: ApiContext, type: string, body: string | Buffer, policy?:
 const nothingAt = (path: string) => fault('not_found', `There is nothing at ${path}.`);
 
 const sendProblemPage = (ctx: ApiContext, code: string): void => {
-  const problem = Object.hasOwn(problems, code) ? problems[code as keyof typeof problems] : undefined;
-  if (problem === undefined) throw nothingAt(ctx.state.path);
-  sendPage(ctx, 'html', problemPage(code, problem), POLICIES.problem);
+  if (!isProblemCode(code)) throw nothingAt(ctx.state.path);
+  sendPage(ctx, 'html', problemPage(code, problems[code]), POLICIES.problem);
 };
 
 export const routeDocs = (router: Router<ApiState>, openApiDocument: () => Schema): void => {
@@ -100,8 +96,8 @@ export const routeDocs = (router: Router<ApiState>, openApiDocument: () => Schem
   });
   page('/docs', (ctx) => sendPage(ctx, 'html', REFERENCE, POLICIES.reference));
   page('/docs/start.js', (ctx) => sendPage(ctx, 'js', START), '/docs');
-  page('/docs/swagger-ui-bundle.js', (ctx) => sendPage(ctx, 'js', bundle()), '/docs');
-  page('/docs/swagger-ui.css', (ctx) => sendPage(ctx, 'css', styles()), '/docs');
+  page('/docs/swagger-ui-bundle.js', (ctx) => sendPage(ctx, 'js', bundle), '/docs');
+  page('/docs/swagger-ui.css', (ctx) => sendPage(ctx, 'css', styles), '/docs');
   page('/openapi.json', (ctx) => sendPage(ctx, 'json', documentText()));
   page('/problems/:code', (ctx) => sendProblemPage(ctx, String(ctx['params'].code)));
 };

@@ -123,9 +123,12 @@ const MAX_AGE_SECONDS = 600;
 
 /**
  * Lets the calling page read the response if its origin is allowed. Keys are sent in a header, so there are no
- * credentials to allow.
+ * credentials to allow. A preflight is answered here, but counts in the rate limits like any other request.
  */
-export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddleware => {
+export const crossOrigin = (
+  { corsOrigins, headers }: ApiSettings,
+  countPreflight: ApiMiddleware,
+): ApiMiddleware => {
   const { apiKey, traceId, idempotencyKey, verifyKey, readPending, replayed, completeUntil } = headers;
   const verified = [headers.tenantId, headers.applicationId, headers.keyId];
   const allow = cors({
@@ -140,15 +143,11 @@ export const crossOrigin = ({ corsOrigins, headers }: ApiSettings): ApiMiddlewar
     maxAge: MAX_AGE_SECONDS,
   });
   return async (ctx, next) => {
-    ctx.state.isPreflight = true;
-    await allow(ctx, async () => void (ctx.state.isPreflight = false));
-    await next();
+    let isPreflight = true;
+    await allow(ctx, async () => void (isPreflight = false));
+    await (isPreflight ? countPreflight(ctx, async () => undefined) : next());
   };
 };
-
-/** A preflight has its response, but counts in the rate limits like any other request. */
-export const endPreflight: ApiMiddleware = (ctx, next) =>
-  ctx.state.isPreflight === true ? Promise.resolve() : next();
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
@@ -270,9 +269,3 @@ export const limitRequests =
     ctx.state.refusedBy = refused.policy.name;
     throw rateLimited(refused);
   };
-
-/** Runs the middleware for this path and all paths below it. */
-export const below =
-  (path: string, middleware: ApiMiddleware): ApiMiddleware =>
-  (ctx, next) =>
-    ctx.state.path.startsWith(path) ? middleware(ctx, next) : next();

@@ -123,6 +123,8 @@ const LINES = 'application/x-ndjson';
 const parser = (most: number, options: bodyParser.Options): ApiMiddleware =>
   bodyParser({
     ...options,
+    jsonLimit: `${most}b`,
+    textLimit: `${most}b`,
     onerror: (error, ctx) => {
       // Drain what an aborted decompression left unread: it would block the connection.
       ctx.req.unpipe();
@@ -132,14 +134,12 @@ const parser = (most: number, options: bodyParser.Options): ApiMiddleware =>
     },
   }) as ApiMiddleware;
 
-const MAX_JSON = `${MAX_BODY_BYTES}b`;
-const parse = parser(MAX_BODY_BYTES, { enableTypes: ['json'], jsonLimit: MAX_JSON, strict: false });
+const parse = parser(MAX_BODY_BYTES, { enableTypes: ['json'], strict: false });
 
 /** Without an encoding, the body is the bytes as they were sent. */
 const readBytes = parser(MAX_LINES_BYTES, {
   enableTypes: ['text'],
   extendTypes: { text: [LINES] },
-  textLimit: `${MAX_LINES_BYTES}b`,
   encoding: false,
 } as bodyParser.Options);
 

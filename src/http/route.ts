@@ -6,12 +6,16 @@ import type { Position } from '../event-log/event-log';
 import type { Executed, TenantRequest } from '../ledger/ledger';
 import type { TenantReader } from '../projecting/live-set';
 import type { ApiDependencies, HeaderNames } from './context';
-import type { QueryCheck } from './query-parameters';
+import type { Parameters, ValuesOf } from './query-parameters';
 import type { Schema } from './schema';
 import type { BodyCheck } from './validation';
 
 /** A route is a declaration; whatever all routes have in common happens around it. */
-export interface Route<Body = unknown, Query = unknown> {
+export interface Route<
+  Body = unknown,
+  P extends Parameters = Parameters,
+  Request = RouteRequest<Body, ValuesOf<P>>,
+> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   readonly path: string;
   readonly summary: string;
@@ -24,13 +28,9 @@ export interface Route<Body = unknown, Query = unknown> {
   /** A POST that changes nothing. */
   readonly isRead?: true;
   /** The header that the request has besides those of all. */
-  readonly header?: {
-    readonly name: keyof HeaderNames;
-    readonly description: string;
-    readonly example: string;
-  };
+  readonly header?: keyof HeaderNames;
   /** Omitted: there are none. Others are refused. */
-  readonly query?: QueryCheck<Query>;
+  readonly query?: P;
   /** Omitted: a body is ignored. */
   readonly body?: BodyCheck<Body>;
   /** The body may also be lines, as this sample, which are passed on as they were sent. */
@@ -41,10 +41,7 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly isUnconditional?: true;
   /** Its handler calls `read`: the OpenAPI document lists the header for a parked tenant. Checked by the tests. */
   readonly reads?: true;
-  readonly handle: (
-    request: RouteRequest<Body, Query>,
-    dependencies: ApiDependencies,
-  ) => Promise<RouteResponse>;
+  readonly handle: (request: Request, dependencies: ApiDependencies) => Promise<RouteResponse>;
 }
 
 /** A route as the API lists it. */
@@ -79,34 +76,27 @@ export type SuccessResponse = { readonly description: string } & (
     }
 );
 
-export const route = <Body = undefined, Query = unknown>(declaration: Route<Body, Query>): Route =>
-  declaration as unknown as Route;
-
-export type HandleService<Body = unknown, Query = unknown> = (
-  request: ServiceRequest<Body, Query>,
-  dependencies: ApiDependencies,
-) => Promise<RouteResponse>;
-
-/** Declares a route for services. */
-export const serviceRoute = <Body = undefined, Query = unknown>(
-  declaration: Omit<Route<Body, Query>, 'handle' | 'permission'> & {
-    readonly service: ServiceRight;
-    readonly handle: HandleService<Body, Query>;
-  },
+export const route = <Body = undefined, P extends Parameters = Parameters>(
+  declaration: Route<Body, P>,
 ): Route => declaration as unknown as Route;
 
 /** A request of a service that has passed all checks before its handler. */
-export interface ServiceRequest<Body, Query = unknown> extends Pick<
+export interface ServiceRequest<Body = unknown, Query = unknown> extends Pick<
   RouteRequest<Body, Query>,
   'at' | 'deadline' | 'query' | 'body' | 'header'
 > {
   readonly service: ServiceIdentity;
 }
 
+/** Declares a route for services. */
+export const serviceRoute = <Body = undefined, P extends Parameters = Parameters>(
+  declaration: Route<Body, P, ServiceRequest<Body, ValuesOf<P>>> & { readonly service: ServiceRight },
+): Route => declaration as unknown as Route;
+
 export const changesSomething = ({ method, isRead }: Route): boolean => method !== 'get' && isRead !== true;
 
 /** A request that has passed all checks before its handler. */
-export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
+export interface RouteRequest<Body = unknown, Query = unknown> extends TenantRequest {
   readonly caller: Extract<Caller, { kind: 'key' }>;
   readonly application: KeyHolder;
   /** The key that the caller used. */
@@ -128,8 +118,6 @@ export interface RouteRequest<Body, Query = unknown> extends TenantRequest {
   /** Aborted when the connection is closed before the response is complete. */
   readonly gone: () => AbortSignal;
 }
-
-export type AnyRequest = RouteRequest<unknown>;
 
 /** What a handler responds with; the status is that of the declaration. */
 export interface RouteResponse extends Partial<Pick<Executed, 'position' | 'isShown' | 'isRepeat'>> {

@@ -11,7 +11,7 @@ import { codeOf, fault } from '../fault';
 import { digestOf, tenantOfKey, type Identity, type PresentedKey } from '../ledger/api-key';
 import { TIMES } from '../times';
 import type { ApiContext, ApiDependencies, ApiMiddleware, ApiSettings } from './context';
-import { queryCheck } from './query-parameters';
+import { queryReader, type Parameters } from './query-parameters';
 import {
   conditionOf,
   headerOf,
@@ -25,10 +25,9 @@ import {
   changesSomething,
   mayBeUnchanged,
   statusOf,
-  type HandleService,
   type NamedRoute,
   type Route,
-  type AnyRequest,
+  type RouteRequest,
   type RouteResponse,
   type ServiceRequest,
 } from './route';
@@ -82,7 +81,7 @@ const mustStillBeThere = (lookedMs: number): void => {
   throw fault('read_models_unavailable', 'The request took too long: what it has read may be incomplete.');
 };
 
-type Read = AnyRequest['read'];
+type Read = RouteRequest['read'];
 
 /** If the tenant is parked, the response only includes what was recorded before, and a header says so. */
 const readerOf =
@@ -106,8 +105,7 @@ const clientOf = (ctx: ApiContext): Client => {
   const userAgent = headerOf(ctx, 'user-agent');
   const address = ctx.state.clientAddress;
   if (userAgent === undefined) return { address };
-  if (userAgent.length <= MAX_USER_AGENT_LENGTH) return { address, userAgent: masked(userAgent) };
-  // Part of a text keeps all of it in memory.
+  // Part of a text would keep all of it in memory.
   const short = Buffer.from(userAgent.slice(0, MAX_USER_AGENT_LENGTH)).toString();
   return { address, userAgent: masked(short) };
 };
@@ -119,9 +117,7 @@ const goneOf = ({ res }: ApiContext): AbortSignal => {
   return gone.signal;
 };
 
-const noParameters = queryCheck({});
-
-const keyOf = ({ tenantId, keyId, application }: Identity) => ({
+export const keyOf = ({ tenantId, keyId, application }: Identity) => ({
   tenantId,
   keyId,
   applicationId: application.id,
@@ -134,38 +130,49 @@ const writeOf = (ctx: ApiContext, route: Route, { headers, recordsClients }: Api
   isMet: route.isUnconditional === true ? undefined : conditionOf(ctx),
 });
 
-const requestOf = (
+/** Reads and checks what the requests of Applications and of services have in common. */
+const checking = ({ lines, body, query = {} }: Route) => {
+  const queryIn = queryReader(query);
+  return async (ctx: ApiContext) => {
+    if (lines !== undefined) await readLinesBody(ctx);
+    else if (body !== undefined) await readJsonBody(ctx, body.isOptional);
+    const { at, deadline } = ctx.state;
+    return {
+      at,
+      deadline,
+      query: queryIn(ctx.querystring),
+      body: body?.(ctx.request.body),
+      header: (name: string) => headerOf(ctx, name),
+    };
+  };
+};
+
+/** What only those of Applications have. */
+const ofApplication = (
   ctx: ApiContext,
   route: Route,
   identity: Identity,
   digest: string,
   dependencies: ApiDependencies,
-): AnyRequest => {
+) => {
   const { settings, keyUses } = dependencies;
   const { tenantId, keyId, application } = identity;
-  const { at, deadline, traceId } = ctx.state;
-  const { querystring } = ctx;
-  const { query = noParameters } = route;
   return {
     tenantId,
     application,
     keyId,
-    caller: { kind: 'key', digest, applicationId: application.id },
-    at,
-    deadline,
-    traceId,
+    caller: { kind: 'key', digest, applicationId: application.id } as const,
+    traceId: ctx.state.traceId,
     permission: route.permission,
     ...(changesSomething(route) ? writeOf(ctx, route, settings) : {}),
-    params: ctx['params'] as AnyRequest['params'],
-    query: querystring === '' ? query.defaults : query(querystring),
-    body: route.body?.(ctx.request.body),
+    params: ctx['params'] as RouteRequest['params'],
     read: readerOf(ctx, tenantId, dependencies),
-    header: (name) => headerOf(ctx, name),
-    accepts: (...types) => {
+    accepts: (...types: readonly string[]) => {
       ctx.vary('Accept');
       return ctx.accepts(...types);
     },
-    gaveOut: (eventsGivenOut) => keyUses.count(keyOf(identity), isoNow(), { eventsGivenOut }, clientOf(ctx)),
+    gaveOut: (eventsGivenOut: number) =>
+      keyUses.count(keyOf(identity), isoNow(), { eventsGivenOut }, clientOf(ctx)),
     gone: () => goneOf(ctx),
   };
 };
@@ -212,25 +219,31 @@ const sending = (route: Route, { headers }: ApiSettings) => {
 
 type Responding = (ctx: ApiContext) => Promise<RouteResponse>;
 
+const toApplication = (route: Route, dependencies: ApiDependencies): Responding => {
+  const { permission, handle } = route;
+  const check = checking(route);
+  return async (ctx) => {
+    const { presented, identity } = await identify(ctx, changesSomething(route), dependencies);
+    const { tenantId, application } = identity;
+    if (permission !== undefined) await requirePermission(permission, application, presented, dependencies);
+    const common = await check(ctx);
+    const request = { ...common, ...ofApplication(ctx, route, identity, presented.digest, dependencies) };
+    const response = await handle(request, dependencies);
+    const { position, isShown } = response;
+    if (position !== undefined && isShown !== true)
+      await awaitShown(ctx, [[tenantId, position]], dependencies);
+    return ctx.state.completeUntil === undefined ? response : { ...response, etag: undefined };
+  };
+};
+
 /** The same for a service. An idempotency key is ignored. */
 const toService = (route: Route, right: ServiceRight, dependencies: ApiDependencies): Responding => {
-  const handle = route.handle as unknown as HandleService;
-  const { query = noParameters } = route;
+  const { handle } = route as unknown as Route<unknown, Parameters, ServiceRequest>;
+  const check = checking(route);
   const inPlace = placesOf(route.lines === undefined ? Infinity : MAX_UNDER_WAY);
 
   const answer = async (ctx: ApiContext, service: ServiceIdentity): Promise<RouteResponse> => {
-    if (route.lines !== undefined) await readLinesBody(ctx);
-    else if (route.body !== undefined) await readJsonBody(ctx);
-    const { querystring, state } = ctx;
-    const request: ServiceRequest<unknown> = {
-      service,
-      at: state.at,
-      deadline: state.deadline,
-      query: querystring === '' ? query.defaults : query(querystring),
-      body: route.body?.(ctx.request.body),
-      header: (name) => headerOf(ctx, name),
-    };
-    const response = await handle(request, dependencies);
+    const response = await handle({ service, ...(await check(ctx)) }, dependencies);
     if (response.toShow !== undefined) await awaitShown(ctx, response.toShow, dependencies);
     return response;
   };
@@ -241,19 +254,6 @@ const toService = (route: Route, right: ServiceRight, dependencies: ApiDependenc
     if (service === undefined || !service.may.includes(right)) throw serviceOnly(right);
     return inPlace(service.id, () => answer(ctx, service));
   };
-};
-
-const respond = async (ctx: ApiContext, route: Route, dependencies: ApiDependencies) => {
-  const { presented, identity } = await identify(ctx, changesSomething(route), dependencies);
-  if (route.permission !== undefined)
-    await requirePermission(route.permission, identity.application, presented, dependencies);
-  if (route.body !== undefined) await readJsonBody(ctx, route.body.isOptional);
-  const { tenantId } = identity;
-  const request = requestOf(ctx, route, identity, presented.digest, dependencies);
-  const response = await route.handle(request, dependencies);
-  const { position, isShown } = response;
-  if (position !== undefined && isShown !== true) await awaitShown(ctx, [[tenantId, position]], dependencies);
-  return ctx.state.completeUntil === undefined ? response : { ...response, etag: undefined };
 };
 
 /** Records a refusal for the key that got it, if that is known. False: the error is none. */
@@ -284,8 +284,8 @@ export const runRoute = (route: NamedRoute, dependencies: ApiDependencies): ApiM
   const { keyUses } = dependencies;
   const send = sending(route, dependencies.settings);
   const { service } = route;
-  const toKey: Responding = (ctx) => respond(ctx, route, dependencies);
-  const answer = service === undefined ? toKey : toService(route, service, dependencies);
+  const answer =
+    service === undefined ? toApplication(route, dependencies) : toService(route, service, dependencies);
   return async (ctx) => {
     ctx.state.route = route.path;
     try {

@@ -36,6 +36,12 @@ export const record = (
   required: Object.keys(properties).filter((name) => !optional.includes(name)),
 });
 
+/** What a response with this schema has of a document, in the same order. */
+export const membersOf = <T extends object>({ properties }: Schema, document: T): Partial<T> => {
+  const names = Object.keys(properties as object) as (keyof T)[];
+  return Object.fromEntries(names.map((name) => [name, document[name]])) as Partial<T>;
+};
+
 const SAMPLES: Readonly<Record<string, unknown>> = {
   uuid: '11111111-2222-4333-8444-555555555555',
   'date-time': '2026-01-31T12:00:00.000Z',

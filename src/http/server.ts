@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { TIMES } from '../times';
@@ -84,14 +85,9 @@ export const openListener = async (handle: Answering, options: ListenerOptions) 
   const server = sequentialServer(handle);
   server.maxConnections = maxConnections;
   server.on('drop', () => onError(new Error(`${maxConnections} connections are open.`)));
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port }, () => {
-      server.off('error', reject);
-      server.on('error', onError);
-      resolve();
-    });
-  });
+  server.listen({ host, port });
+  await once(server, 'listening');
+  server.on('error', onError);
   const { port: bound } = server.address() as AddressInfo;
 
   return {

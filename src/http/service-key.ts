@@ -55,9 +55,7 @@ export const placesOf = (most: number) => {
     try {
       return await work();
     } finally {
-      const left = (underWay.get(serviceId) ?? 1) - 1;
-      if (left > 0) underWay.set(serviceId, left);
-      else underWay.delete(serviceId);
+      underWay.set(serviceId, (underWay.get(serviceId) ?? 1) - 1);
     }
   };
 };

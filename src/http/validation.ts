@@ -48,7 +48,7 @@ const withArticle = (type: string): string => {
 };
 
 /** Of more values than these, the nearest is named. */
-const FEW = 5;
+export const FEW = 5;
 
 /** Those that may be set: others are only tolerated. */
 const settableOf = ({ properties }: Schema): readonly string[] =>
@@ -88,7 +88,7 @@ export interface BodyCheck<Body> {
   readonly schema: Schema;
   /** For the OpenAPI document. */
   readonly example: unknown;
-  /** A missing body counts as an empty object. */
+  /** No member is required: a missing body counts as an empty object. */
   readonly isOptional: boolean;
 }
 
@@ -109,14 +109,10 @@ const strict = (schema: Schema, shownAs: Schema): Schema => {
  * Compiles a JSON Schema into a check whose errors name the fields as sent. `shownAs` is the schema of the same resource
  * in responses.
  */
-export const bodyCheck = <Body>(
-  declared: Schema,
-  shownAs: Schema,
-  example: Body,
-  { isOptional = false } = {},
-): BodyCheck<Body> => {
+export const bodyCheck = <Body>(declared: Schema, shownAs: Schema, example: Body): BodyCheck<Body> => {
   const schema = strict(declared, shownAs);
   const validate = ajv.compile<Body>(schema);
+  const isOptional = declared['required'] === undefined;
   const check = (sent: unknown): Body => {
     const parsed = isOptional ? (sent ?? {}) : sent;
     if (validate(parsed)) return parsed;

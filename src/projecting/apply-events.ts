@@ -205,21 +205,20 @@ const replaceDocument = (
 
 /** Applies the changes of one event in order, all or none. */
 const applyAll = ({ changes }: Entry, changed: Set<Slot>): void => {
-  const reverts: (() => void)[] = [];
+  const documents = new Map(changes.flatMap(({ slots }) => slots).map((slot) => [slot, slot.document]));
+  const lineEnds = new Map(changes.flatMap(({ ends }) => ends).map((slot) => [slot, slot.end]));
   try {
     for (const { apply, slots, ends } of changes) {
-      const before = slots.map(({ document }) => document);
-      const endsBefore = ends.map(({ end }) => end);
-      const after = apply(before, endsBefore);
-      reverts.push(() => {
-        slots.forEach((slot, i) => (slot.document = before[i]));
-        ends.forEach((slot, i) => (slot.end = endsBefore[i] ?? NO_END));
-      });
+      const after = apply(
+        slots.map(({ document }) => document),
+        ends.map(({ end }) => end),
+      );
       slots.forEach((slot, i) => replaceDocument(slot, after[i], ends, changed));
     }
   } catch (error) {
     // What was changed and reverted is as it is stored, so it is not written.
-    for (const revert of reverts.toReversed()) revert();
+    for (const [slot, document] of documents) slot.document = document;
+    for (const [slot, end] of lineEnds) slot.end = end;
     throw error;
   }
 };

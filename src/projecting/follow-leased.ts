@@ -7,6 +7,7 @@ import { retryDue } from './parked-tenants';
 import {
   controlUnlessLeft,
   firstOf,
+  MAX_GROUP_EVENTS,
   MAX_TENANT_EVENTS,
   type ReplayDependencies,
   type TenantProjection,
@@ -44,15 +45,10 @@ const begin = async ({ log }: LeasedFollowing, projection: TenantProjection): Pr
   await retryDue(projection);
 };
 
-/** A smaller transaction hardly takes less time. */
-const MIN_EVENTS = 128;
-
 const followWhileHeld = async (dependencies: LeasedFollowing, signal: AbortSignal): Promise<void> => {
   const { live, tail, isWaitedFor, buildFirst } = dependencies;
   const options: FollowOptions = {
-    maxEvents: MAX_TENANT_EVENTS,
-    minEvents: MIN_EVENTS,
-    sliceMs: () => TIMES.clusteredSliceMs,
+    maxEvents: () => MAX_GROUP_EVENTS,
     // Somebody is probably just projecting it.
     rests: (tenantId, next) => isWaitedFor(tenantId) || tail.ageMs(next) < TIMES.restMs,
   };

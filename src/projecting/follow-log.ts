@@ -1,9 +1,14 @@
-import { threadMs } from '../async/clock';
 import type { Batch, Head, LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf } from '../fault';
 import { isApplied, type TenantEvents } from './apply-events';
-import { controlUnlessLeft, readSome, type NextEvents, type TenantProjection } from './project-tenants';
+import {
+  controlUnlessLeft,
+  MAX_BUILD_EVENTS,
+  readSome,
+  type NextEvents,
+  type TenantProjection,
+} from './project-tenants';
 import type { LiveProjection } from './show-tenants';
 
 /** The next events after a position, at most this many. */
@@ -26,35 +31,14 @@ export interface Step {
 }
 
 export interface FollowOptions {
-  /** The most events that one commit applies. */
-  readonly maxEvents?: number;
-  /** So many are in one commit, however long it takes. */
-  readonly minEvents?: number;
-  /** How long a commit may take. While it is undefined, nobody waits. */
-  readonly sliceMs?: () => number | undefined;
+  /** The most events that the next commit applies. */
+  readonly maxEvents?: () => number;
   /** Whether to leave a tenant alone, whose next event this is. */
   readonly rests?: (tenantId: string, next: LoggedEvent) => boolean;
 }
 
-const MAX_EVENTS = 4_096;
-/** Smaller commits would cost more: each writes every page that it touches. */
-const MIN_EVENTS = 32;
-const FIRST_EVENTS = 128;
 /** More are read at once than are applied, since others may have applied most of them. */
 const READ_EVENTS = 512;
-
-/** How many events fit into a slice, as the last ones took. */
-const sizing = (options: FollowOptions) => {
-  const { maxEvents = MAX_EVENTS, minEvents = MIN_EVENTS, sliceMs = () => undefined } = options;
-  let size = Math.min(FIRST_EVENTS, maxEvents);
-  return {
-    size: (): number => (sliceMs() === undefined ? maxEvents : size),
-    took: (events: number, ms: number): void => {
-      const fits = Math.round((events * (sliceMs() ?? ms)) / Math.max(ms, 0.1));
-      size = Math.min(maxEvents, Math.max(minEvents, Math.min(2 * size, fits)));
-    },
-  };
-};
 
 const busyIfLocked = (error: unknown): 'busy' => {
   if (codeOf(error) !== 'read_models_busy') throw error;
@@ -91,7 +75,8 @@ const dueOf = async (
   { streams }: Pick<LedgerLog, 'streams'>,
   projection: TenantProjection,
   read: Batch,
-  { rests = () => false, max }: Pick<FollowOptions, 'rests'> & { max: number },
+  max: number,
+  rests: FollowOptions['rests'] = () => false,
 ): Promise<Due> => {
   const progress = await projection.progress([...byTenant(read, streams).keys()], true);
   const isDue = (event: LoggedEvent): boolean => {
@@ -123,9 +108,8 @@ const NOTHING = { events: 0, isEnd: false };
 export const logFollower = (
   log: Pick<LedgerLog, 'streams'>,
   readAfter: ReadAfter,
-  options: FollowOptions = {},
+  { maxEvents = () => MAX_BUILD_EVENTS, rests }: FollowOptions = {},
 ) => {
-  const { size, took } = sizing(options);
   /** Where it was last, so that nothing is asked while there is nothing to follow. */
   let known: { readonly projection: TenantProjection; readonly to?: Head | undefined } | undefined;
   return async (projection: TenantProjection, upTo?: Position): Promise<Step> => {
@@ -133,21 +117,19 @@ export const logFollower = (
     known = undefined;
     if (control === undefined) return { outcome: 'superseded', ...NOTHING };
     const { to } = control;
-    const began = threadMs();
-    const max = size();
+    const max = maxEvents();
     const read = await readAfter(to?.position, Math.max(max, READ_EVENTS));
     const wanted = upTo === undefined ? read.events : read.events.filter(({ position }) => position <= upTo);
     if (wanted.length === 0) {
       known = { projection, to };
       return { outcome: 'at_end', events: 0, isEnd: true, to: to?.position };
     }
-    const { events, group, restsAt } = await dueOf(log, projection, wanted, { ...options, max });
+    const { events, group, restsAt } = await dueOf(log, projection, wanted, max, rests);
     const passed = restsAt === undefined ? events : events.filter(({ position }) => position < restsAt);
     if (group.length + passed.length === 0) return { outcome: 'resting', ...NOTHING };
     const end = headOf(passed.at(-1));
     const outcome = await projection.commit(group, end).catch(busyIfLocked);
     const applied = group.reduce((sum, tenant) => sum + tenant.events.length, 0);
-    if (applied > 0) took(applied, threadMs() - began);
     if (outcome === 'superseded' || outcome === 'busy') return { outcome, ...NOTHING };
     if (outcome.overtaken.length > 0) return { outcome: 'overtaken', ...NOTHING };
     const isEnd = restsAt === undefined && read.isRest && events.length === wanted.length;
@@ -156,14 +138,11 @@ export const logFollower = (
   };
 };
 
-/** A read ends here, whatever the number of its events. */
-const MAX_BYTES = 4_194_304;
-
 /** Reads a log in pieces. */
 export const readingInPieces =
   (read: (after: Position | undefined) => AsyncIterable<Batch>): ReadAfter =>
   (after, max) =>
-    readSome(read(after), max, MAX_BYTES);
+    readSome(read(after), max);
 
 /** Follows the log into the live set, whichever that is. Undefined: there is none. */
 export const liveFollower = (

@@ -44,9 +44,14 @@ export interface NextEvents {
 
 export type ProgressOf = ReadonlyMap<string, Progress | undefined>;
 
-/** The most events in a commit of the log's follower, and in one of tenants that somebody waits for. */
+/** The most events in a commit where nobody waits. Smaller ones cost more: each writes every page that it touches. */
+export const MAX_BUILD_EVENTS = 4_096;
+/** The most events of one tenant in a commit. */
 export const MAX_TENANT_EVENTS = 512;
+/** The most events in a commit beside others that wait for theirs. */
 export const MAX_GROUP_EVENTS = 256;
+/** The most events in a commit while somebody else waits for the lock of the file: few enough for 10 ms. */
+export const MAX_SLICE_EVENTS = 96;
 const MAX_GROUP_BYTES = 1_048_576;
 
 /** An event would park its tenant, so what the operator has set aside by now must be known. */
@@ -78,7 +83,7 @@ const isContiguous = ({ before = START, events }: TenantEvents, { streams }: Led
 export const readSome = async (
   batches: AsyncIterable<Batch>,
   max: number,
-  maxBytes: number,
+  maxBytes = MAX_GROUP_BYTES,
 ): Promise<NextEvents> => {
   const events: LoggedEvent[] = [];
   let bytes = 0;
@@ -115,11 +120,10 @@ const tenantReading = (dependencies: LedgerLog, inMemory: ProjectionOptions['inM
     { parked, position, ...last }: Progress,
     upTo: Position,
     max: number,
-    maxBytes: number,
+    maxBytes?: number,
   ) => {
     const after = parked?.cause === 'missing_events' ? position : last;
-    // One more tells whether there are more.
-    return readSome(dependencies.log.readTenant(tenantId, { after, upTo, max: max + 1 }), max, maxBytes);
+    return readSome(dependencies.log.readTenant(tenantId, { after, upTo }), max, maxBytes);
   };
   const read = async (
     tenantId: string,
@@ -128,9 +132,7 @@ const tenantReading = (dependencies: LedgerLog, inMemory: ProjectionOptions['inM
     max = MAX_TENANT_EVENTS,
   ): Promise<NextEvents> => {
     const found = await inMemory?.(tenantId, before, upTo);
-    return found === undefined
-      ? readStreams(tenantId, before, upTo, max, MAX_GROUP_BYTES)
-      : firstOf(found, max);
+    return found === undefined ? readStreams(tenantId, before, upTo, max) : firstOf(found, max);
   };
   /** Another process may have appended or projected, so only its streams show that a tenant lacks events. */
   const proven = async (tenant: TenantEvents): Promise<TenantEvents> => {

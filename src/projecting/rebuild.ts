@@ -124,16 +124,16 @@ const refusal = (differences: number, parked: readonly string[]): Error => {
   );
 };
 
-/** How a set takes the place of another one. */
-interface Switch {
-  readonly former: LiveSet | undefined;
-  readonly evenIfBehind: boolean;
-  /** Refuses the switch by rejecting. */
-  readonly check: () => Promise<void>;
-}
-
-/** Follows to the head and switches, again and again while the former set is further or the outcome is unknown. */
-const switchTo = async (build: Build, { former, evenIfBehind, check }: Switch): Promise<void> => {
+/**
+ * Follows to the head and switches, again and again while the former set is further or the outcome is unknown. `check`
+ * refuses the switch by rejecting.
+ */
+const switchTo = async (
+  build: Build,
+  former: LiveSet | undefined,
+  evenIfBehind: boolean,
+  check: () => Promise<void>,
+): Promise<void> => {
   const { readModels, built, replay, abort } = build;
   const follow = async (furthest: Position | undefined): Promise<void> => {
     if (furthest !== undefined && !evenIfBehind) await replay(furthest);
@@ -178,7 +178,7 @@ const fillAndSwitch = async (build: Build): Promise<Rebuilt> => {
   };
   await check();
   onStep({ step: 'switching' });
-  await switchTo(build, { former: live, evenIfBehind: !isComparable, check });
+  await switchTo(build, live, !isComparable, check);
   const control = await built.set.control();
   const events = control.to === undefined ? 0 : await log.distance(undefined, control.to.position);
   const newlyParked = comparison === undefined ? control.marks : parked.length;

@@ -6,6 +6,7 @@ import { TIMES } from '../times';
 import type { TenantEvents } from './apply-events';
 import {
   MAX_GROUP_EVENTS,
+  MAX_SLICE_EVENTS,
   controlUnlessLeft,
   tenantProjection,
   type ReplayDependencies,
@@ -110,8 +111,8 @@ interface Waiter {
  */
 const AT_ONCE = { maxTenants: 64, maxEvents: MAX_GROUP_EVENTS, maxCommits: 4 };
 
-/** A commit takes a few milliseconds. Few tenants, so that each is finished soon. */
-const AT_EASE = { maxTenants: 3, maxEvents: 96, maxCommits: Infinity };
+/** Few tenants, so that each is finished soon. */
+const AT_EASE = { maxTenants: 3, maxEvents: MAX_SLICE_EVENTS, maxCommits: Infinity };
 
 interface ShowingOptions {
   readonly onError: (error: unknown) => void;

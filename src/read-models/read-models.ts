@@ -1,4 +1,4 @@
-import type { Carried, Document, Query, Reader } from '../../projections/projector';
+import type { Carried, Document, Reader } from '../../projections/projector';
 import type { Head, Position } from '../event-log/event-log';
 import { fault } from '../fault';
 
@@ -255,13 +255,6 @@ export const marksChangedBy = (before: Progress | undefined, { progress }: Tenan
 export const furtherOf = (one: Head | undefined, other: Head | undefined): Head | undefined =>
   (other?.position ?? '') > (one?.position ?? '') ? other : one;
 
-/** The rows that a query found, of which none may be missing if it says so. */
-export const allThere = <T>(rows: readonly T[], query: Query, what: () => string): readonly T[] => {
-  if (query.areAllThere !== true || rows.length >= query.limit) return rows;
-  const why = `Documents of ${what()} are missing. Rebuild the read models: tenant-ledger projections rebuild`;
-  throw fault('read_models_unavailable', why);
-};
-
 /** The documents with these numbers, in their order. None may be missing. */
 export const inOrderOf = (
   numbers: readonly number[],
@@ -271,7 +264,9 @@ export const inOrderOf = (
 ): readonly Document[] => {
   const byNumber = new Map(found.map((document) => [document[field], document] as const));
   const rows = numbers.map((number) => byNumber.get(number)).filter((row) => row !== undefined);
-  return allThere(rows, { limit: numbers.length, areAllThere: true }, what);
+  if (rows.length === numbers.length) return rows;
+  const why = `Documents of ${what()} are missing. Rebuild the read models: tenant-ledger projections rebuild`;
+  throw fault('read_models_unavailable', why);
 };
 
 const PAGE = 500;

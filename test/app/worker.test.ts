@@ -14,6 +14,7 @@ import { freshFolder } from '../support/folders';
 import { byOperator } from '../support/ledgers';
 import { EMBEDDED } from '../support/profile';
 import { liveSetFile } from '../support/set-files';
+import { editLog } from '../support/sqlite-logs';
 import { until } from '../support/waiting';
 import { walCommits } from '../support/wal-commits';
 
@@ -118,9 +119,7 @@ describe('the thread of a server that appends and projects', () => {
     expect(await first.show(tenantId, last, TIMES.tellMs)).toBe(true);
     expect((await first.live.look()).control.to?.position).toBe(position);
     await first.close();
-    const db = openForWriting(join(configuration.DATA_DIR, 'events.db'), 'FULL');
-    db.exec('DELETE FROM events WHERE revision = 1');
-    db.close();
+    editLog(configuration.DATA_DIR, 'DELETE FROM events WHERE revision = 1');
     await expect(openApp(configuration, () => undefined)).rejects.toMatchObject({ code: 'log_set_back' });
   });
 });

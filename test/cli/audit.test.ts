@@ -141,7 +141,7 @@ describe('tenant-ledger audit', () => {
     [`audit --after ${'9'.repeat(18)}`, 2, 'is not a position of this log'],
     ['audit --since 2024-02-01 --until 2024-01-01', 2, '--since must not be after --until'],
     ['audit --after 0000000000000001 --since 2024-01-01', 2, 'cannot be used with option'],
-    ['audit --limit 0', 2, 'It must be 1 or more'],
+    ['audit --limit 0', 2, 'It must be a whole number, 1 or more'],
     ['audit check no-such-file', 1, '[file_unreadable]'],
     [`audit --tenant ${NOBODY}`, 4, `There is no tenant ${NOBODY}. [tenant_not_found]`],
     [`audit --follow --tenant ${NOBODY}`, 4, `There is no tenant ${NOBODY}. [tenant_not_found]`],

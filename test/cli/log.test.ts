@@ -1,6 +1,6 @@
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { fillBusyLog, inFile } from '../support/busy-log';
+import { fillBusyLog } from '../support/busy-log';
 import { anEvent } from '../support/events';
 import { fileOf } from '../support/fact-file';
 import { aFact } from '../support/facts';
@@ -9,6 +9,7 @@ import { ask } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { EMBEDDED } from '../support/profile';
 import { startService, type Service } from '../support/service';
+import { editLog, inFile } from '../support/sqlite-logs';
 
 const at = (folder: string, prefix = '') => operatorAt(folder, { ...EMBEDDED, STREAM_PREFIX: prefix });
 
@@ -78,7 +79,7 @@ describe('tenant-ledger log verify', () => {
     expect(digest).toBe(first['digest']);
     expect(await operator.json(`log verify sqlite:${elsewhere}`)).toMatchObject({ events: 300, digest });
 
-    inFile(folder, (db) => db.exec('DELETE FROM events WHERE position = 60'));
+    editLog(folder, 'DELETE FROM events WHERE position = 60');
     const changed = await operator.run('log verify');
     expect(changed.code).toBe(1);
     expect(changed.stdout).toMatch(/^gap .* p-activity-\S+ lacks revision 1 before this event\.$/m);

@@ -8,6 +8,7 @@ import {
 import { isAssignable, permissionsOf } from '../../src/domain/authority';
 import type { TenantEvent } from '../../src/domain/events';
 import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
+import type { RefusalCode } from '../../src/domain/refusal';
 import type { Decide, Tenant } from '../../src/domain/tenant';
 import { ACTOR, given, minute } from '../support/given';
 import {
@@ -64,28 +65,22 @@ describe('creating an Application', () => {
     expect(tenant).toMatchObject({ revision: 0 });
   });
 
-  it('is refused if it exists', () => {
-    given(...born)
-      .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
-      .thenRefuses('already_exists');
-  });
-
-  it('is refused if one with that id was deleted: its old keys must stay invalid', () => {
-    given(...born, applicationDeleted)
-      .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
-      .thenRefuses('already_exists');
-  });
-
-  it('is refused with a key that exists', () => {
-    given(...born)
-      .when(createApplication({ ...input, applicationId: OTHER }))
-      .thenRefuses('already_exists');
-  });
-
-  it('is refused with a key that has already expired', () => {
-    given(created)
-      .when(createApplication({ ...input, key: { ...key, expiresAt: minute(30) } }))
-      .thenRefuses('validation_failed');
+  const another = { ...input, key: { ...key, digest: OTHER_DIGEST } };
+  it.each<[string, readonly TenantEvent[], NewApplication, RefusalCode]>([
+    ['if it exists', born, another, 'already_exists'],
+    // Its old keys must stay invalid.
+    ['if one with that id was deleted', [...born, applicationDeleted], another, 'already_exists'],
+    ['with a key that exists', born, { ...input, applicationId: OTHER }, 'already_exists'],
+    [
+      'with a key that has already expired',
+      [created],
+      { ...input, key: { ...key, expiresAt: minute(30) } },
+      'validation_failed',
+    ],
+  ])('is refused %s', (_, history, application, code) => {
+    given(...history)
+      .when(createApplication(application))
+      .thenRefuses(code);
   });
 });
 
@@ -187,12 +182,10 @@ describe('adding a key', () => {
   });
 
   it('is refused if the key exists, even if it is revoked', () => {
-    given(...born)
-      .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
-      .thenRefuses('already_exists');
-    given(...born, keyRevoked)
-      .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
-      .thenRefuses('already_exists');
+    for (const history of [born, [...born, keyRevoked]])
+      given(...history)
+        .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
+        .thenRefuses('already_exists');
   });
 });
 

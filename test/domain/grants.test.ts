@@ -234,15 +234,17 @@ describe('the limit of keys of a whole tenant', () => {
       .then(revoked(OTHER_KEY, OTHER), keyAdded(NEW_KEY, OTHER, 3));
   });
 
-  it('does not count keys that are revoked, expired, or of a deleted Application', () => {
-    given(...full, revoked(id(8), THIRD))
-      .when(addKey(OTHER, key), by(all))
-      .then(keyAdded(NEW_KEY, OTHER, 3));
-    given(...full)
-      .when(addKey(OTHER, key), { ...by(all), at: minute(31) })
-      .then(keyAdded(NEW_KEY, OTHER, 3));
-    given(...full, { type: 'ApplicationDeleted', data: { applicationId: THIRD } })
-      .when(addKey(OTHER, key), by(all))
+  it.each<[string, readonly TenantEvent[], string]>([
+    ['revoked', [revoked(id(8), THIRD)], minute(30)],
+    ['expired', [], minute(31)],
+    [
+      'of a deleted Application',
+      [{ type: 'ApplicationDeleted', data: { applicationId: THIRD } }],
+      minute(30),
+    ],
+  ])('does not count keys that are %s', (_, more, at) => {
+    given(...full, ...more)
+      .when(addKey(OTHER, key), { ...by(all), at })
       .then(keyAdded(NEW_KEY, OTHER, 3));
   });
 });

@@ -1,31 +1,19 @@
 import { onceAppender, type Retry } from '../../src/event-log/append-once';
 import type { EventLog, NewEvent } from '../../src/event-log/event-log';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
-import { streamNames } from '../../src/event-log/streams';
 import { fault } from '../../src/fault';
 import { retrying } from '../../src/ingest/retry';
-import { closeAfterwards } from '../support/closing';
 import { onStandIn } from '../support/event-store/logs';
-import { anEvent, eventsOf, someEvents } from '../support/events';
-import { randomOf } from '../support/facts';
-import { freshFolder } from '../support/folders';
+import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { seed, seeded } from '../support/property';
+import { randomFrom } from '../support/random';
+import { openSqliteLog } from '../support/sqlite-logs';
 
 const withoutRetry: Retry = (action) => action();
 
 const logs: readonly [string, () => Promise<EventLog>][] = [
-  [
-    'SQLite',
-    async () => {
-      const log = await sqliteEventLog(freshFolder(), streamNames());
-      closeAfterwards(() => log.close());
-      return log;
-    },
-  ],
+  ['SQLite', openSqliteLog],
   ['the EventStoreDB stand-in', async () => (await onStandIn()).log],
 ];
-
-const idsOf = (events: readonly { readonly id: string }[]): readonly string[] => events.map(({ id }) => id);
 
 describe.each(logs)('appending each id once to %s', (_, open) => {
   let log: EventLog;
@@ -93,7 +81,7 @@ describe.each(logs)('appending each id once to %s', (_, open) => {
   });
 
   it(seeded('stores each id once for several writers at once'), async () => {
-    const random = randomOf(seed);
+    const random = randomFrom(seed);
     const events = someEvents(300);
     /** All events in their order, in appends of any size. */
     const writer = async (): Promise<void> => {

@@ -4,13 +4,13 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog } from '../../src/event-log/copy';
 import type { EventLog, NewEvent } from '../../src/event-log/event-log';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type LedgerLog } from '../../src/event-log/streams';
 import { verifyLog } from '../../src/event-log/verify-log';
 import { closeAfterwards } from '../support/closing';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
+import { openSqliteLog } from '../support/sqlite-logs';
 
 interface Place extends LedgerLog {
   readonly folder: string;
@@ -21,9 +21,8 @@ const streams = streamNames('p-');
 const silent = (): void => undefined;
 
 const open = async (opening: 'create' | 'copy', folder = freshFolder()): Promise<Place> => {
-  const log = await sqliteEventLog(folder, streams, { opening });
+  const log = await openSqliteLog(folder, streams, { opening });
   const file = new DatabaseSync(join(folder, 'events.db'));
-  closeAfterwards(() => log.close());
   closeAfterwards(() => file.close());
   return { folder, streams, log, file };
 };

@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { pause } from '../../src/async/clock';
 import { logFault, type Continuity, type EventLog, type Head } from '../../src/event-log/event-log';
 import { logWatch, mustStillHold } from '../../src/event-log/log-watch';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import type { Fault } from '../../src/fault';
-import { openForWriting } from '../../src/sqlite/database';
 import { TIMES } from '../../src/times';
 import { closeAfterwards } from '../support/closing';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { editLog, openSqliteLog } from '../support/sqlite-logs';
 import { refusedWith, until } from '../support/waiting';
 
 const streams = streamNames();
@@ -30,13 +28,8 @@ const watched = (log: EventLog, times = { logDoubtMs: 100, appendFailedMs: 100 }
 
 const aLog = async () => {
   const folder = freshFolder();
-  const log = await sqliteEventLog(folder, streams);
-  closeAfterwards(log.close);
-  const change = (sql: string): void => {
-    const db = openForWriting(join(folder, 'events.db'), 'FULL');
-    db.exec(sql);
-    db.close();
-  };
+  const log = await openSqliteLog(folder, streams);
+  const change = (sql: string): void => editLog(folder, sql);
   const restoreTo = (position: number): void => change(`DELETE FROM events WHERE position > ${position}`);
   return { log, restoreTo, change, aStream: () => streams.tenant(randomUUID()) };
 };

@@ -11,17 +11,16 @@ import {
   type BackedUp,
   type OnProgress,
 } from '../../src/event-log/sqlite/backup';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { fillBusyLog, inFile } from '../support/busy-log';
+import { fillBusyLog } from '../support/busy-log';
 import { isCampaign, saysHowFar } from '../support/campaign';
-import { closeAfterwards } from '../support/closing';
 import { makeReadOnly, onDisk, whyNoDisks } from '../support/disks';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { fillLargeLog } from '../support/large-log';
 import { EMBEDDED } from '../support/profile';
 import { command, commandProcess, spawnProgram } from '../support/service';
+import { editLog, inFile, openSqliteLog } from '../support/sqlite-logs';
 
 const BACKUPS = Number(process.env['BACKUPS'] ?? 3);
 const WRITERS = 64;
@@ -32,40 +31,21 @@ const APPEND_MS = isCampaign ? 600_000 : 30_000;
 const streams = streamNames();
 const silent: OnProgress = () => undefined;
 
-const open = async (folder: string): Promise<EventLog> => {
-  const log = await sqliteEventLog(folder, streams);
-  // Also if the test fails: its writers would keep the process alive.
-  closeAfterwards(log.close);
-  return log;
-};
-
 const withLog = async (count: number, folder = freshFolder()): Promise<string> => {
-  const log = await open(folder);
+  const log = await openSqliteLog(folder, streams);
   await fillBusyLog({ log, streams }, count);
   await log.close();
   return folder;
 };
 
-const edit = (folder: string, sql: string): void => inFile(folder, (db) => db.exec(sql));
-
 type Row = Readonly<Record<string, string | number>>;
 
-const rowsIn = (folder: string, upTo = Number.MAX_SAFE_INTEGER): readonly Row[] =>
-  inFile(
-    folder,
-    (db) => db.prepare('SELECT * FROM events WHERE position <= ? ORDER BY position').all(upTo) as Row[],
-  );
+const rowsIn = (folder: string): readonly Row[] =>
+  inFile(folder, (db) => db.prepare('SELECT * FROM events ORDER BY position').all() as Row[]);
 
 const NAMES = ['position', 'stream', 'revision', 'id', 'type', 'data', 'metadata', 'recorded_at'];
 
-/** As docs/backup.md describes it. */
-const checksumOf = (rows: readonly Row[]): string => {
-  const hash = createHash('sha256');
-  for (const row of rows) hash.update(`${JSON.stringify(NAMES.map((name) => row[name]))}\n`);
-  return hash.digest('hex');
-};
-
-/** The number of rows and their checksum, without having all of them in memory. */
+/** The number of rows and their checksum, as docs/backup.md describes it, without having all of them in memory. */
 const sealIn = (folder: string, upTo = Number.MAX_SAFE_INTEGER): readonly [number, string] =>
   inFile(folder, (db) => {
     const hash = createHash('sha256');
@@ -136,7 +116,8 @@ const writerTo = (log: EventLog) => {
 describe('a backup', () => {
   it(`is complete and exact while ${WRITERS} writers append, ${BACKUPS} times into one folder`, async () => {
     const [source, backup] = [freshFolder(), freshFolder()];
-    const log = await open(source);
+    // Closed also if the test fails: its writers would keep the process alive.
+    const log = await openSqliteLog(source, streams);
     const writers = Array.from({ length: WRITERS }, () => writerTo(log));
     const saysDone = saysHowFar('backups', BACKUPS);
     for (let run = 0; run < BACKUPS; run += 1) {
@@ -162,16 +143,17 @@ describe('a backup', () => {
 
   it('describes itself, and has the identity of the log', async () => {
     const { source, backup } = await backedUp(20);
-    const rows = rowsIn(source);
+    const [, checksum] = sealIn(source);
+    const last = rowsIn(source).at(-1)!;
     const expected: BackedUp = {
-      identity: await (await open(source)).identity(),
+      identity: await (await openSqliteLog(source, streams)).identity(),
       events: 20,
       lastPosition: '0000000000000020',
-      lastRecordedAt: new Date(rows.at(-1)!['recorded_at'] as number).toISOString(),
-      checksum: checksumOf(rows),
+      lastRecordedAt: new Date(last['recorded_at'] as number).toISOString(),
+      checksum,
     };
     expect(verifyBackup(backup, silent)).toEqual(expected);
-    const log = await open(restored(backup));
+    const log = await openSqliteLog(restored(backup), streams);
     expect(await log.identity()).toBe(expected.identity);
     const empty = freshFolder();
     expect(createBackup(await withLog(0), empty, silent)).toMatchObject({ events: 0 });
@@ -236,7 +218,7 @@ describe('a backup', () => {
     ],
   ])('with %s is refused, and nothing is restored', async (_, sql) => {
     const [backup, target] = [await newBackup(), freshFolder()];
-    edit(backup, sql);
+    editLog(backup, sql);
     expect(() => verifyBackup(backup, silent)).toThrow(UNUSABLE);
     expect(() => restoreBackup(backup, target, silent)).toThrow(UNUSABLE);
     expect(readdirSync(target)).toEqual([]);
@@ -271,7 +253,7 @@ describe('a backup', () => {
     expect(() => createBackup(other, backup, silent)).toThrow('another log, or was rolled back');
     const older = freshFolder();
     cpSync(source, older, { recursive: true });
-    edit(older, 'DELETE FROM events WHERE position > 25');
+    editLog(older, 'DELETE FROM events WHERE position > 25');
     expect(() => createBackup(older, backup, silent)).toThrow('another log, or was rolled back');
     expect(verifyBackup(backup, silent)).toMatchObject({ events: 30 });
     for (const log of [source, other, restored(backup)]) {

@@ -5,21 +5,20 @@ import { startThread } from '../../src/async/thread';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { inTransaction, openForWriting } from '../../src/sqlite/database';
-import { closeAfterwards } from '../support/closing';
 import { onDisk, whyNoDisks } from '../support/disks';
 import { eventsOf, idsOf, someEvents } from '../support/events';
 import type { FailingAppenderData } from '../support/failing-appender-thread';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
+import { openSqliteLog } from '../support/sqlite-logs';
 import { refusedWith } from '../support/waiting';
 
 const openFailing = async (how: FailingAppenderData['how']) => {
   const left = new Int32Array(new SharedArrayBuffer(4));
   const file = join(__dirname, '..', 'support', 'failing-appender-thread.js');
-  const log = await sqliteEventLog(freshFolder(), streamNames(), {
+  const log = await openSqliteLog(freshFolder(), streamNames(), {
     appender: (at) => startThread(file, { ...at, how, left } satisfies FailingAppenderData),
   });
-  closeAfterwards(log.close);
   return { log, fail: (times: number): void => void Atomics.store(left, 0, times) };
 };
 

@@ -11,20 +11,18 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { ensureLog, type Opening } from '../../src/event-log/sqlite/log-file';
-import { openAppender, sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { appending } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
 import * as database from '../../src/sqlite/database';
 import { closeAfterwards } from '../support/closing';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { openSqliteLog } from '../support/sqlite-logs';
 import { refusedWith } from '../support/waiting';
 
-const open = async (folder: string, prefix = '', opening: Opening = 'create') => {
-  const log = await sqliteEventLog(folder, streamNames(prefix), { opening });
-  closeAfterwards(() => log.close());
-  return log;
-};
+const open = (folder: string, prefix = '', opening: Opening = 'create') =>
+  openSqliteLog(folder, streamNames(prefix), { opening });
 
 const fileIn = (folder: string): string => join(folder, 'events.db');
 
@@ -47,10 +45,10 @@ describe('the place of a SQLite log', () => {
   const killed = (): string => {
     const [folder, from] = [freshFolder(), freshFolder()];
     ensureLog(fileIn(from), '', 'create');
-    const { appendGroup, close } = openAppender(fileIn(from));
+    const { answer, close } = appending({ path: fileIn(from), prefix: '' });
     closeAfterwards(close);
     const events = [{ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }];
-    appendGroup([{ stream: `tenant-${randomUUID()}`, expected: 'no_stream', events }]);
+    answer([{ type: 'append', stream: `tenant-${randomUUID()}`, expected: 'no_stream', events }]);
     for (const ending of ['', '-wal']) copyFileSync(`${fileIn(from)}${ending}`, `${fileIn(folder)}${ending}`);
     return folder;
   };

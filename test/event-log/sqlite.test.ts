@@ -5,15 +5,16 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startThread } from '../../src/async/thread';
-import type { EventLog } from '../../src/event-log/event-log';
 import type { Opening } from '../../src/event-log/sqlite/log-file';
-import { openAppender, sqliteEventLog, type AppenderFile } from '../../src/event-log/sqlite/sqlite-event-log';
+import { ensureLog } from '../../src/event-log/sqlite/log-file';
+import { appending, sqliteEventLog, type AppenderFile } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
 import { appendRacing } from '../support/appending-process';
 import { closeAfterwards } from '../support/closing';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { openSqliteLog } from '../support/sqlite-logs';
 import { refusedWith, until } from '../support/waiting';
 import { eventLogContract } from './contract/contract';
 import type { OpenedLog } from './contract/given-log';
@@ -34,12 +35,6 @@ const openIn = async (folder: string, streams: Streams, opening: Opening = 'crea
 eventLogContract('sqlite', (purpose) => openIn(freshFolder(), streamNames(), purpose));
 
 describe('the SQLite event log', () => {
-  const openLog = async (folder: string): Promise<EventLog> => {
-    const log = await sqliteEventLog(folder, streamNames());
-    closeAfterwards(() => log.close());
-    return log;
-  };
-
   const openFile = (folder: string): InstanceType<typeof DatabaseSync> => {
     const db = new DatabaseSync(join(folder, 'events.db'));
     closeAfterwards(() => db.isOpen && db.close());
@@ -60,25 +55,31 @@ describe('the SQLite event log', () => {
     return ids;
   };
 
+  const appenderIn = (folder: string) => {
+    const file = { path: join(folder, 'events.db'), prefix: '' };
+    ensureLog(file.path, file.prefix, 'create');
+    return appending(file);
+  };
+
   it('has every commit on disk before it responds: synchronous is FULL, the journal is WAL', () => {
-    const appender = openAppender(join(freshFolder(), 'events.db'));
+    const appender = appenderIn(freshFolder());
     closeAfterwards(() => appender.close());
     expect(appender.db.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
     expect(appender.db.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
   });
 
   it('answers each request of a group separately', () => {
-    const appender = openAppender(join(freshFolder(), 'events.db'));
+    const appender = appenderIn(freshFolder());
     closeAfterwards(() => appender.close());
     const rows = (count: number) =>
       Array.from({ length: count }, () => ({ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }));
     const same = rows(1);
-    const outcomes = appender.appendGroup([
-      { stream: 'a', expected: 'no_stream', events: rows(2) },
-      { stream: 'a', expected: 'no_stream', events: rows(1) },
-      { stream: 'b', expected: 'no_stream', events: same },
-      { stream: 'b', expected: 'no_stream', events: same },
-      { stream: 'a', expected: 1, events: rows(1) },
+    const outcomes = appender.answer([
+      { type: 'append', stream: 'a', expected: 'no_stream', events: rows(2) },
+      { type: 'append', stream: 'a', expected: 'no_stream', events: rows(1) },
+      { type: 'append', stream: 'b', expected: 'no_stream', events: same },
+      { type: 'append', stream: 'b', expected: 'no_stream', events: same },
+      { type: 'append', stream: 'a', expected: 1, events: rows(1) },
     ]);
     expect(outcomes).toMatchObject([
       { value: { revision: 1 } },
@@ -91,7 +92,7 @@ describe('the SQLite event log', () => {
   });
 
   it('fails only the append that cannot be stored, and stores the others of its group', async () => {
-    const log = await openLog(freshFolder());
+    const log = await openSqliteLog();
     const unstorable = anEvent({}, { type: ['no text'] as unknown as string });
     const appends = Array.from({ length: 20 }, (_, at) =>
       log.append(`s${at}`, at === 7 ? [anEvent(), unstorable] : someEvents(2), 'no_stream'),
@@ -107,7 +108,7 @@ describe('the SQLite event log', () => {
 
   it('can be shared by several processes: no gap, nothing lost, no duplicates', async () => {
     const folder = freshFolder();
-    const log = await openLog(folder);
+    const log = await openSqliteLog(folder);
     const stream = `tenant-${randomUUID()}`;
     const children = await Promise.all([1, 2].map(() => startProcess(folder, stream, 60)));
     const ids = await Promise.all([appendRacing(log, stream, 60), ...children.map(begin)]);
@@ -118,7 +119,7 @@ describe('the SQLite event log', () => {
 
   it("notices another process's appends", async () => {
     const folder = freshFolder();
-    const log = await openLog(folder);
+    const log = await openSqliteLog(folder);
     const child = await startProcess(folder, `tenant-${randomUUID()}`, 5);
     const abort = new AbortController();
     let count = 0;
@@ -137,8 +138,7 @@ describe('the SQLite event log', () => {
       const folder = freshFolder();
       const file = join(__dirname, '..', 'support', 'appender-thread.js');
       const appender = (of: AppenderFile) => startThread(file, of);
-      const log = await sqliteEventLog(folder, streamNames(), inThread ? { appender } : {});
-      closeAfterwards(log.close);
+      const log = await openSqliteLog(folder, streamNames(), inThread ? { appender } : {});
       const stream = `tenant-${randomUUID()}`;
       await log.append(stream, someEvents(1), 'no_stream');
       const db = openFile(folder);
@@ -180,7 +180,7 @@ describe('the SQLite event log', () => {
     'refuses any other format when it opens a log to %s',
     async (opening) => {
       const folder = freshFolder();
-      await (await openLog(folder)).close();
+      await (await openSqliteLog(folder)).close();
       openFile(folder).exec(`UPDATE meta SET value = '2' WHERE name = 'format'`);
       const error: unknown = await sqliteEventLog(folder, streamNames(), { opening }).catch(
         (reason: unknown) => reason,
@@ -198,7 +198,7 @@ describe('the SQLite event log', () => {
 
   it('returns data that is not JSON as bytes', async () => {
     const folder = freshFolder();
-    const log = await openLog(folder);
+    const log = await openSqliteLog(folder);
     const stream = `tenant-${randomUUID()}`;
     await log.append(stream, someEvents(3), 'no_stream');
     const db = openFile(folder);

@@ -3,7 +3,6 @@ import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { encode } from '../../src/event-log/codec';
 import { eventsDigest } from '../../src/event-log/events-digest';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type LedgerLog } from '../../src/event-log/streams';
 import { verifyLog, type VerifiedLog } from '../../src/event-log/verify-log';
 import { fillBusyLog } from '../support/busy-log';
@@ -11,14 +10,14 @@ import { closeAfterwards } from '../support/closing';
 import { anEvent, eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { sampleOf } from '../support/samples';
+import { openSqliteLog } from '../support/sqlite-logs';
 
 type Place = LedgerLog & { readonly file: InstanceType<typeof DatabaseSync> };
 
 const open = async (): Promise<Place> => {
   const [folder, streams] = [freshFolder(), streamNames()];
-  const log = await sqliteEventLog(folder, streams);
+  const log = await openSqliteLog(folder, streams);
   const file = new DatabaseSync(join(folder, 'events.db'));
-  closeAfterwards(() => log.close());
   closeAfterwards(() => file.close());
   return { log, streams, file };
 };

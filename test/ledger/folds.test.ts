@@ -1,5 +1,3 @@
-import { DatabaseSync } from '@photostructure/sqlite';
-import { join } from 'node:path';
 import { monotonicMs, threadMs } from '../../src/async/clock';
 import { changePlan } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
@@ -20,6 +18,7 @@ import {
   type OpenLedger,
   soon,
 } from '../support/ledgers';
+import { editLog } from '../support/sqlite-logs';
 import { until } from '../support/waiting';
 
 afterEach(closeLedgers);
@@ -98,10 +97,8 @@ describe('a folded tenant', () => {
     const program = await openLedger(folder);
     const [customer, other] = [await makeCustomer(program), await makeCustomer(program)];
     await fillStream(program.log, customer, 10);
-    const db = new DatabaseSync(join(folder, 'events.db'));
     const stream = streams.tenant(customer.tenantId);
-    db.prepare(`DELETE FROM events WHERE stream = ? AND ${missing}`).run(stream);
-    db.close();
+    editLog(folder, `DELETE FROM events WHERE stream = '${stream}' AND ${missing}`);
     const again = await openLedger(folder);
     const reason = `Events are missing from the log: the stream ${stream} lacks ${named} before this event.`;
     await expect(again.ledger.execute(rename(customer, 'Later'))).rejects.toMatchObject({

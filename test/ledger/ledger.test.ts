@@ -1,6 +1,4 @@
-import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { monotonicMs, threadMs } from '../../src/async/clock';
 import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication, updateApplication } from '../../src/domain/applications';
@@ -32,6 +30,7 @@ import {
   type OpenLedger,
   soon,
 } from '../support/ledgers';
+import { editLog } from '../support/sqlite-logs';
 import { refusedWith, deferred } from '../support/waiting';
 
 afterEach(closeLedgers);
@@ -300,17 +299,9 @@ describe('If-Match', () => {
   });
 
   it('reads the stream at most once for all that were waiting', async () => {
-    const folder = freshFolder();
-    let reads = 0;
-    const program = await openLedger(folder, (log) => ({
-      ...log,
-      readStream: (...input) => {
-        reads += 1;
-        return log.readStream(...input);
-      },
-    }));
+    const program = await openLedger(freshFolder());
     const customer = await makeCustomer(program);
-    reads = 0;
+    const before = program.streamReads();
     const writers = Array.from({ length: 50 }, (_, n) =>
       program.ledger.execute(rename(customer, `${n}`, ifAt(0))),
     );
@@ -318,7 +309,7 @@ describe('If-Match', () => {
       result.status === 'fulfilled' ? 'written' : codeOf(result.reason),
     );
     expect(codes).toEqual(['written', ...Array.from({ length: 49 }, () => 'precondition_failed')]);
-    expect(reads).toBeLessThanOrEqual(1);
+    expect(program.streamReads() - before).toBeLessThanOrEqual(1);
   });
 });
 
@@ -366,13 +357,11 @@ describe('the head of the stream decides:', () => {
 });
 
 describe('a tenant whose history cannot be read', () => {
-  const heal = (folder: string, id: string): void => {
-    const db = new DatabaseSync(join(folder, 'events.db'));
-    db.prepare(
-      `UPDATE events SET type = 'TenantPlanChanged', data = '{"includedMonthlyActiveTokens":9}' WHERE id = ?`,
-    ).run(id);
-    db.close();
-  };
+  const heal = (folder: string, id: string): void =>
+    editLog(
+      folder,
+      `UPDATE events SET type = 'TenantPlanChanged', data = '{"includedMonthlyActiveTokens":9}' WHERE id = '${id}'`,
+    );
 
   it('accepts no write until it is repaired, and affects no other tenant', async () => {
     const { folder, program, other, customer } = await twoLedgers();

@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { addService, addServiceKey, revokeService, revokeServiceKey } from '../../src/domain/services';
 import { appendToEnd, logFault, type EventLog } from '../../src/event-log/event-log';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { newServiceKey } from '../../src/ledger/api-key';
 import { knownServices } from '../../src/ledger/services';
 import { anEvent } from '../support/events';
-import { freshFolder } from '../support/folders';
 import { OWNER } from '../support/given';
 import { soon, streams } from '../support/ledgers';
 import { passTime } from '../support/pass-time';
+import { openSqliteLog } from '../support/sqlite-logs';
 
 const operator = { type: 'user', id: OWNER } as const;
 
 const opened = async () => {
-  const real = await sqliteEventLog(freshFolder(), streams);
+  const real = await openSqliteLog();
   let [reads, isAway] = [0, false];
   const log: EventLog = {
     ...real,
@@ -41,7 +40,6 @@ const opened = async () => {
     elsewhere,
     identify,
     plant,
-    close: real.close,
     be: (away: boolean) => (isAway = away),
     reads: () => reads,
   };
@@ -52,7 +50,6 @@ describe('the services of the operator', () => {
   beforeEach(async () => {
     here = await opened();
   });
-  afterEach(() => here.close());
 
   it('are known by their keys, of which there may be several', async () => {
     const { id, input, elsewhere, identify } = here;

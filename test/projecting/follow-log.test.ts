@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { projections } from '../../projections/projections';
-import type { ReadModelSet, TenantCommit } from '../../src/read-models/read-models';
+import type { ReadModelSet } from '../../src/read-models/read-models';
 import { eventsOf } from '../support/events';
 import {
   created,
@@ -93,36 +92,4 @@ describe('following the log', () => {
     expect(await projectionOf(set, log).commit([given])).toMatchObject({ overtaken: [] });
     expect(await documentsOf(set, lineCollections)).toEqual(plainLines(history));
   });
-
-  it.each(['TokenRead', 'TokenUsed', 'TokenUpdated'])(
-    'writes a row and the progress for the fact %s about a token that is known in its month',
-    async (type) => {
-      const { log, set, projector, record } = await replayHarness(projections);
-      const tenantId = randomUUID();
-      const committed: TenantCommit[] = [];
-      const counted: ReadModelSet = {
-        ...set,
-        advance: (before, work, to) => {
-          const counting: typeof work = async (tenantIds) => {
-            const commits = await work(tenantIds);
-            committed.push(...commits);
-            return commits;
-          };
-          return set.advance(before, counting, to);
-        },
-      };
-      const follower = followerOf(counted, log, programOf(projector));
-      const report = (one: string) =>
-        log.record(streams.activity(tenantId), { type: one, data: { entityId: 't1' } });
-      await record(tenantId, created());
-      await report('TokenCreated');
-      await report(type);
-      await follower.toEnd();
-      committed.length = 0;
-      await report(type);
-      await follower.toEnd();
-      expect(committed).toHaveLength(1);
-      expect(committed[0]!.writes.map(({ collection }) => collection)).toEqual(['log_rows']);
-    },
-  );
 });

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { compose, type ComposedProjector, type Document, type Projector } from '../../projections/projector';
 import type { StreamKind } from '../../src/domain/events';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { logFollower, readingInPieces, type FollowOptions, type Step } from '../../src/projecting/follow-log';
 import { parkedTenants, retryDue } from '../../src/projecting/parked-tenants';
@@ -14,6 +13,7 @@ import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-model
 import { openForWriting } from '../../src/sqlite/database';
 import { closeAfterwards } from '../support/closing';
 import { freshFolder } from '../support/folders';
+import { inFile, openSqliteLog } from '../support/sqlite-logs';
 import { linesProjector, type Happened } from './lines';
 
 export const streams = streamNames();
@@ -57,8 +57,7 @@ const lastOf = async (log: EventLog, stream: string): Promise<number> => {
 };
 
 export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
-  const log = await sqliteEventLog(folder, streams);
-  closeAfterwards(() => log.close());
+  const log = await openSqliteLog(folder, streams);
   const known = new Map<string, number>();
   const next = async (stream: string) => known.get(stream) ?? (await lastOf(log, stream));
   return {
@@ -71,20 +70,17 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
       return appended;
     },
     plant: (stream, { type, data, metadata = '{"version":1}', id = randomUUID() }) => {
-      const db = openForWriting(join(folder, 'events.db'), 'FULL');
-      db.prepare(
-        `INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
-         SELECT ?, COALESCE(MAX(revision), -1) + 1, ?, ?, ?, ?, 1 FROM events WHERE stream = ?`,
-      ).run(stream, id, type, data, metadata, stream);
-      db.close();
+      const sql = `INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
+         SELECT ?, COALESCE(MAX(revision), -1) + 1, ?, ?, ?, ?, 1 FROM events WHERE stream = ?`;
+      inFile(folder, (db) => db.prepare(sql).run(stream, id, type, data, metadata, stream));
       known.delete(stream);
       return id;
     },
     lose: (stream, ...revisions) => {
-      const db = openForWriting(join(folder, 'events.db'), 'FULL');
-      const remove = db.prepare('DELETE FROM events WHERE stream = ? AND revision = ?');
-      for (const revision of revisions) expect(remove.run(stream, revision).changes).toBe(1);
-      db.close();
+      inFile(folder, (db) => {
+        const remove = db.prepare('DELETE FROM events WHERE stream = ? AND revision = ?');
+        for (const revision of revisions) expect(remove.run(stream, revision).changes).toBe(1);
+      });
       known.delete(stream);
     },
   };
@@ -134,6 +130,11 @@ export const passing = <T extends object>(subject: T, pass: Pass): T =>
   ) as T;
 
 export const lines = compose([linesProjector()]);
+
+/** An old program, which cannot read the name `strange`. */
+export const linesWithoutStrange = compose([
+  linesProjector((event) => event.type === 'TenantUpdated' && event.data.name === 'strange'),
+]);
 
 /** The first set of a place, which is live. */
 export const firstSet = async (readModels: ReadModels, log = 'log'): Promise<ReadModelSet> => {
@@ -269,6 +270,16 @@ export const someTenants = async (
   const tenants = Array.from({ length: count }, () => randomUUID());
   for (const tenantId of tenants) await record(tenantId, created(), updated('a'), updated('b'));
   return tenants;
+};
+
+/** A tenant that is parked at an event which nobody can read. */
+export const poisoned = async (projectors?: readonly Projector[]) => {
+  const harness = await replayHarness(projectors);
+  const [tenantId = '', other = ''] = await someTenants(harness);
+  const eventId = harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
+  await harness.record(tenantId, updated('waits'));
+  await harness.catchUp();
+  return { harness, tenantId, other, eventId };
 };
 
 /** Yields once to the event loop. */

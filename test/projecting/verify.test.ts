@@ -1,21 +1,21 @@
 import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { projections } from '../../projections/projections';
 import { change, PROGRESS, PROGRESS_KEY, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
 import { setAside } from '../../src/projecting/parked-tenants';
 import { verify, type Verified } from '../../src/projecting/verify';
 import type { DocumentKey, ReadModels, ReadModelSet } from '../../src/read-models/read-models';
-import { openForWriting } from '../../src/sqlite/database';
 import { closeAll } from '../support/closing';
 import { eventsOf } from '../support/events';
 import { seed, seeded } from '../support/property';
+import { inFile } from '../support/sqlite-logs';
 import {
   created,
   documentsOf,
   freshPlace,
   headOf,
+  poisoned,
   replayHarness,
   someTenants,
   streams,
@@ -178,11 +178,7 @@ describe('verify', () => {
   });
 
   it('reports a parked tenant as parked, and an edited document of it', async () => {
-    const harness = await replayHarness();
-    const [tenantId = '', other = ''] = await someTenants(harness);
-    harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await harness.record(tenantId, updated('waits'));
-    await harness.catchUp();
+    const { harness, tenantId, other } = await poisoned();
     for (const only of [undefined, tenantId])
       expect(await verified(harness, only)).toMatchObject({ differences: 0, parked: [tenantId] });
     expect(await verified(harness, other)).toMatchObject({ differences: 0, parked: [] });
@@ -196,10 +192,8 @@ describe('verify', () => {
     await harness.catchUp();
     expect(await verified(harness)).toMatchObject({ differences: 0 });
     const [, altered] = await eventsOf(harness.log.readStream(streams.tenant(tenantId)));
-    const db = openForWriting(join(harness.log.folder, 'events.db'), 'FULL');
     const sql = `UPDATE events SET data = replace(data, '"a"', '"x"') WHERE id = ?`;
-    expect(db.prepare(sql).run(altered!.id).changes).toBe(1);
-    db.close();
+    expect(inFile(harness.log.folder, (db) => db.prepare(sql).run(altered!.id).changes)).toBe(1);
     expect((await verified(harness)).found.map(nameOf)).toEqual([
       `${tenantId} log_rows ${altered!.id}`,
       `${tenantId} ${PROGRESS.name} ${PROGRESS_KEY}`,
@@ -221,11 +215,7 @@ describe('verify', () => {
   });
 
   it.each(['before', 'while'])('respects an event set aside %s it runs', async (when) => {
-    const harness = await replayHarness();
-    const [tenantId = ''] = await someTenants(harness);
-    const eventId = harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await harness.record(tenantId, updated('waits'));
-    await harness.catchUp();
+    const { harness, tenantId, eventId } = await poisoned();
     const at = new Date().toISOString();
     const aside = () => setAside(harness, { eventId, reason: 'x', actor: ACTOR, at });
     if (when === 'before') {

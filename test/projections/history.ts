@@ -6,8 +6,7 @@ import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { tenantProjection } from '../../src/projecting/project-tenants';
 import type { ReadModels, ReadModelSet, TenantCommit } from '../../src/read-models/read-models';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { freshFolder } from '../support/folders';
+import { storeUnderTest } from '../support/store-under-test';
 
 /** Histories of facts and other events as stored in the log, projected by the real engine in batches of any size. */
 export interface HistoryEvent {
@@ -94,7 +93,7 @@ const observed = (set: ReadModelSet, onCommit: (commit: TenantCommit) => void): 
     ),
 });
 
-export const projectedInto = async (
+const projectedInto = async (
   store: ReadModels,
   projector: ComposedProjector,
   events: readonly LoggedEvent[],
@@ -108,6 +107,7 @@ export const projectedInto = async (
   const { progress, commit } = tenantProjection(
     { log: { readStream } as unknown as EventLog, streams, projector, program: '1' },
     observed(set, onCommit),
+    { loadsNew: true },
   );
   for (const piece of piecesOf(events, sizes)) {
     const before = await progress([...new Set(piece.map(ownerOf))]);
@@ -129,7 +129,7 @@ export const projected = async (
   options?: ProjectOptions,
 ): Promise<ReadModelSet> => {
   const composed = compose([projectors].flat());
-  const store = stores.get(composed.version) ?? sqliteReadModels({ folder: freshFolder(), ...composed });
+  const store = stores.get(composed.version) ?? (await storeUnderTest(composed));
   stores.set(composed.version, store);
   return projectedInto(store, composed, events, options);
 };

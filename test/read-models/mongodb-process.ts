@@ -1,7 +1,7 @@
 import { mongoConnection } from '../../src/mongodb/connection';
 import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import { COLLECTIONS, LOG } from './contract/storage';
-import { add } from './mongodb-counts';
+import { add } from './counts';
 
 /** A process that counts once, or makes a successor, for a test that kills it while it does. */
 const main = async (url: string, tenantIds: readonly string[]): Promise<void> => {

@@ -13,10 +13,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import { rootsIn } from '../../src/read-models/sqlite/roots';
 import { sqliteReadModels, type SqliteOptions } from '../../src/read-models/sqlite/sqlite-read-models';
 import * as database from '../../src/sqlite/database';
 import { itIf } from '../support/it-if';
-import { COLLECTIONS, LOG, ONE, advanceBy, at, beforeIn, commitOf, delay, note } from './contract/storage';
+import { COLLECTIONS, LOG, ONE, advanceBy, at, delay, note } from './contract/storage';
 
 describe('read models in SQLite', () => {
   let parent: string;
@@ -28,11 +29,11 @@ describe('read models in SQLite', () => {
     return readModels;
   };
   const pathOf = ({ id }: Pick<ReadModelSet, 'id'>): string => join(folder, `set-one-${id}.db`);
-  const live = async (readModels: ReadModels): Promise<ReadModelSet> => {
+  const live = async (readModels: ReadModels, former?: ReadModelSet): Promise<ReadModelSet> => {
     const set = await readModels.create(LOG);
     await advanceBy(set, 1, note(ONE, 'a', { text: 'a' }));
     await set.finish();
-    expect(await readModels.succeed(set, undefined)).toBe(true);
+    expect(await readModels.succeed(set, former)).toBe(true);
     return set;
   };
   beforeEach(() => {
@@ -96,20 +97,6 @@ describe('read models in SQLite', () => {
       spy.mockRestore();
       synced.mockRestore();
     }
-  });
-
-  describe('work that awaits more than microtasks', () => {
-    it('is undone, and the next work runs', async () => {
-      const set = await live(open());
-      const work = async () => {
-        await new Promise((resolve) => setImmediate(resolve));
-        return [await commitOf(set, ONE, 9, [note(ONE, 'a', { text: 'late' })])];
-      };
-      await expect(set.advance(await beforeIn(set, ONE), work, at(9))).rejects.toThrow('microtasks');
-      expect(await set.control()).toMatchObject({ to: at(1) });
-      await advanceBy(set, 2, note(ONE, 'b', {}));
-      expect(await set.get(ONE, 'notes', 'a')).toEqual({ text: 'a' });
-    });
   });
 
   describe('a set that another process has locked', () => {
@@ -203,10 +190,7 @@ describe('read models in SQLite', () => {
     it('but leads to its successor, if damage is found in it later', async () => {
       const readModels = open();
       const former = await live(readModels);
-      const built = await readModels.create(LOG);
-      await advanceBy(built, 1);
-      await built.finish();
-      expect(await readModels.succeed(built, former)).toBe(true);
+      const built = await live(readModels, former);
       const root = database.openForWriting(join(folder, 'root.db'), 'FULL');
       root.exec(`UPDATE roots SET id = '${former.id}'`);
       root.close();
@@ -219,12 +203,8 @@ describe('read models in SQLite', () => {
       const sets = [await live(readModels)];
       const root = database.openForWriting(join(folder, 'root.db'), 'FULL');
       for (let i = 0; i < 2; i += 1) {
-        const built = await readModels.create(LOG);
-        await advanceBy(built, 1);
-        await built.finish();
-        expect(await readModels.succeed(built, sets.at(-1))).toBe(true);
+        sets.push(await live(readModels, sets.at(-1)));
         root.exec(`UPDATE roots SET id = '${sets[0]!.id}'`);
-        sets.push(built);
       }
       root.close();
       rmSync(pathOf(sets[1]!));
@@ -276,6 +256,17 @@ describe('read models in SQLite', () => {
       await expect(open().live()).rejects.toMatchObject({ code: 'read_models_unavailable' });
     },
   );
+
+  it('a process that is late does not move the root back along the chain', async () => {
+    const readModels = open();
+    const sets = [await live(readModels)];
+    for (let i = 0; i < 2; i += 1) sets.push(await live(readModels, sets.at(-1)));
+    const [first, second, third] = sets.map(({ id }) => id) as [string, string, string];
+    const roots = rootsIn(folder);
+    expect(roots.all()).toEqual(new Map([['one', third]]));
+    expect(roots.move('one', first, second)).toBe(false);
+    expect(roots.all()).toEqual(new Map([['one', third]]));
+  });
 
   it('a folder that cannot be used is an error that says where', async () => {
     writeFileSync(folder, 'a file');

@@ -1,25 +1,16 @@
 import { PROGRESS, PROGRESS_KEY } from '../../projections/projector';
-import { connectMongodb, readModelsOn } from '../support/mongodb-under-test';
+import { connectMongodb } from '../support/mongodb-under-test';
 import { databaseUrl } from '../support/mongodb/database-url';
 import { describeMongodb } from '../support/mongodb/databases';
+import { replication } from '../support/mongodb/set-faults';
 import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-three';
-import { until } from '../support/waiting';
+import { succeeds, until } from '../support/waiting';
 import { collectionName, idOf, type Stored } from '../../src/read-models/mongodb/layout';
+import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import type { ReadModelSet } from '../../src/read-models/read-models';
 import { beforeIn, COLLECTIONS, commitOf, LOG, note, ONE } from '../read-models/contract/storage';
 
 type Member = SetOfThree['members'][number];
-
-/** Stops or resumes replication to a secondary. Frozen by a signal, it would still find the last writes in its socket. */
-const replication = async ({ port }: Member, mode: 'stop' | 'resume'): Promise<void> => {
-  const { db, close } = await connectMongodb(`mongodb://127.0.0.1:${port}/admin?directConnection=true`);
-  const failPoint = 'stopReplProducer';
-  const command = { configureFailPoint: failPoint, mode: mode === 'stop' ? 'alwaysOn' : 'off' };
-  const { count } = (await db.command(command)) as { count: number };
-  if (mode === 'stop')
-    await db.command({ waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 30_000 });
-  await close();
-};
 
 describeMongodb('a replica set of three whose primary is killed', () => {
   let set: SetOfThree;
@@ -32,7 +23,7 @@ describeMongodb('a replica set of three whose primary is killed', () => {
     const connection = await connectMongodb(databaseUrl(set.url, 'ledger'));
     return {
       connection,
-      readModels: await readModelsOn(connection, { version: 'v1', collections: COLLECTIONS }),
+      readModels: await mongodbReadModels(connection, { version: 'v1', collections: COLLECTIONS }),
     };
   };
   /** The commit writes a document that names its position, so that both must agree. */
@@ -73,15 +64,7 @@ describeMongodb('a replica set of three whose primary is killed', () => {
     await Promise.all(secondaries.map((member) => replication(member, 'resume')));
     // It may have been repeated on the new primary.
     const outcome = await unacknowledged;
-    await until(
-      () =>
-        seenBy(other).then(
-          () => true,
-          () => false,
-        ),
-      60_000,
-      'a new primary',
-    );
+    await until(() => succeeds(seenBy(other)), 60_000, 'a new primary');
     const after = await seenBy(other);
     expect(after.document).toBe(after.to);
     expect(outcome === 'done' ? [2] : [1, 2]).toContain(after.to);

@@ -29,7 +29,7 @@ import {
   ONE,
   TWO,
 } from '../read-models/contract/storage';
-import { add, countIn } from '../read-models/mongodb-counts';
+import { add, countIn } from '../read-models/counts';
 
 /** Single tests share one database, since making one takes longer than most of them. */
 describeMongodb('the port of read-model sets', () => {

@@ -3,11 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startStandIn } from '../support/event-store/stand-in';
-import { manyFacts, randomOf, textOf } from '../support/facts';
+import { manyFacts, textOf } from '../support/facts';
 import { freshFolder } from '../support/folders';
 import { describeMongodb } from '../support/mongodb/databases';
 import { clustered, EMBEDDED } from '../support/profile';
 import { seed, seeded } from '../support/property';
+import { randomFrom } from '../support/random';
 import { command, type Finished } from '../support/service';
 
 /** `npm run campaign -- tampering` tries each way a hundred times. */
@@ -86,7 +87,7 @@ describe('a log that somebody has changed', () => {
   const env = { ...EMBEDDED, SECRET };
   const original = freshFolder();
   const kept = join(freshFolder(), 'kept');
-  const random = randomOf(seed);
+  const random = randomFrom(seed);
   let tenantId = '';
   let key = '';
 

@@ -1,49 +1,37 @@
-import { randomInt, randomUUID } from 'node:crypto';
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROGRESS } from '../../projections/projector';
 import type { App } from '../../src/app/app';
 import { condition } from '../../src/async/clock';
-import { addService } from '../../src/domain/services';
-import { newServiceKey } from '../../src/ledger/api-key';
-import { knownServices } from '../../src/ledger/services';
 import { buildFirst } from '../../src/projecting/rebuild';
+import { saysHowFar } from '../support/campaign';
+import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
-import { OWNER } from '../support/given';
 import { mongodbUrl } from '../support/mongodb/databases';
-import { openAppIn, storesOf } from '../support/profile';
+import { openAppIn } from '../support/profile';
+import { seed } from '../support/property';
 import { randomFrom } from '../support/random';
+import { serviceProcess, type ServiceProcess } from '../support/service';
+import { newService } from '../support/services';
 
 /**
  * Clients write, and services report facts, while the server is killed again and again. Every acknowledged write must be in the log exactly once,
  * every other at most once, and once each client has repeated its unanswered requests, all of them exactly once.
  */
-export interface Campaign {
+interface Campaign {
   readonly kills: number;
   readonly clients: number;
   /** How long the whole campaign may take. */
   readonly seconds: number;
-  readonly seed?: number;
 }
 
-export interface Victim {
-  readonly key: string;
-  kill(): Promise<void>;
-}
-
-/** The settings of the event log; none for SQLite in the data folder. */
+/** The settings of the stores. */
 type Log = Readonly<Record<string, string>>;
 
-export type Start = (env: Readonly<Record<string, string>>) => Promise<Victim>;
-
-export interface Outcome {
-  readonly seed: number;
-  readonly requests: number;
+interface Outcome {
   readonly acknowledged: number;
   readonly unanswered: number;
-  /** Unanswered writes that were in the log before they were repeated. */
-  readonly writtenUnanswered: number;
   /** Acknowledged writes that are missing, and any that are there twice: must be empty. */
   readonly lost: readonly string[];
   readonly doubled: readonly string[];
@@ -113,12 +101,7 @@ const factsOf = (url: string, key: string, tenant_id: string): Write => {
 };
 
 const newReporter = (folder: string, log: Log): Promise<string> =>
-  withApp(folder, log, async (app) => {
-    const { key, input } = newServiceKey();
-    const add = addService({ id: randomUUID(), name: 'Gateway', may: ['facts'] }, input);
-    await knownServices({ log: app.log, streams: app.streams }, 0).execute(add, { type: 'user', id: OWNER });
-    return key;
-  });
+  withApp(folder, log, async (app) => (await newService(app, 'facts')).key);
 
 /** How often each name was written, according to the log itself. */
 const writtenNames = async (folder: string, log: Log): Promise<ReadonlyMap<string, number>> =>
@@ -157,31 +140,27 @@ const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
 
 /** Builds read models from scratch from a copy of the log. */
 const rebuiltDocuments = async (folder: string, log: Log): Promise<readonly unknown[]> => {
-  const copy = mkdtempSync(join(tmpdir(), 'tenant-ledger-rebuilt-'));
+  const copy = freshFolder();
   for (const file of ['events.db', 'events.db-wal'])
     if (existsSync(join(folder, file))) copyFileSync(join(folder, file), join(copy, file));
-  try {
-    const isShared = (log['MONGODB_URL'] ?? '') !== '';
-    return await allDocuments(copy, isShared ? { ...log, MONGODB_URL: mongodbUrl(copy) } : log);
-  } finally {
-    rmSync(copy, { recursive: true, force: true });
-  }
+  const isShared = (log['MONGODB_URL'] ?? '') !== '';
+  return allDocuments(copy, isShared ? { ...log, MONGODB_URL: mongodbUrl(copy) } : log);
 };
 
 export const crashCampaign = async (
-  { kills, clients, seconds, seed = randomInt(2 ** 31) }: Campaign,
+  { kills, clients, seconds }: Campaign,
   folder: string,
-  start: Start,
-  log: Log = storesOf(folder),
+  log: Log,
 ): Promise<Outcome> => {
   const random = randomFrom(seed);
+  const saysDone = saysHowFar('kills', kills);
   const ports = { PORT: await freePort(), OPS_PORT: await freePort() };
   const env = { DATA_DIR: folder, ...ports, LOG_LEVEL: 'info', ...log };
   const url = `http://127.0.0.1:${env.PORT}`;
   const readyAfterMs: number[] = [];
-  const timedStart = async (): Promise<Victim> => {
+  const timedStart = async (): Promise<ServiceProcess> => {
     const startedAt = performance.now();
-    const victim = await start(env);
+    const victim = await serviceProcess(env);
     readyAfterMs.push(Math.round(performance.now() - startedAt));
     return victim;
   };
@@ -225,6 +204,7 @@ export const crashCampaign = async (
       await victim.kill();
       victim = await timedStart();
       isUp();
+      saysDone(kill + 1);
     }
     ending = true;
   };
@@ -239,7 +219,7 @@ export const crashCampaign = async (
   const repeating = async (): Promise<void> => {
     for (let write = open.shift(); write !== undefined; write = open.shift())
       while (!(await write.send()))
-        if (performance.now() > end) throw new Error(`${write.names[0]} was not answered. Seed: ${seed}`);
+        if (performance.now() > end) throw new Error(`${write.names[0]} was not answered.`);
   };
   await Promise.all(Array.from({ length: clients }, repeating));
   await victim.kill();
@@ -247,11 +227,8 @@ export const crashCampaign = async (
   const after = await writtenNames(folder, log);
   const all = [...acknowledged, ...unanswered.keys()];
   return {
-    seed,
-    requests: all.length,
     acknowledged: acknowledged.size,
     unanswered: unanswered.size,
-    writtenUnanswered: [...unanswered.keys()].filter((name) => before.has(name)).length,
     lost: [...acknowledged].filter((name) => !before.has(name)),
     doubled: [...before].flatMap(([name, count]) => (count === 1 ? [] : [name])),
     unsettled: all.filter((name) => after.get(name) !== 1),

@@ -6,18 +6,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openApp, type App } from '../../src/app/app';
-import { operatorRequest } from '../../src/app/operator';
 import { monotonicMs, pause } from '../../src/async/clock';
 import { readConfiguration } from '../../src/configuration';
-import { createApplication } from '../../src/domain/applications';
-import { permissionsOf } from '../../src/domain/authority';
-import { createTenant, type Decide } from '../../src/domain/tenant';
-import { newKey } from '../../src/ledger/api-key';
 import { standInProcess } from '../support/event-store/own-process';
 import { freePort } from '../support/free-port';
 import { findMongod, HOW_TO_GET_IT } from '../support/mongodb/mongod';
 import { startReplicaSet } from '../support/mongodb/replica-set';
 import { faultsOf, membersOf, type Fault } from '../support/mongodb/set-faults';
+import { operatorOf } from '../support/operator-of';
 import { ingestThrough, isWhole, type Finished, type Ingested } from './mongodb-ingest';
 
 /**
@@ -30,7 +26,6 @@ const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 const WRITERS = 4;
 const RECOVERY_MS = 120_000;
 const SHOWN_AFTER = 'all instances show new writes after, ms';
-const NIL = '00000000-0000-0000-0000-000000000000';
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -66,18 +61,12 @@ const command = (env: Environment, ...args: readonly string[]): Promise<Finished
   });
 
 const newCustomer = async (app: App): Promise<Customer> => {
-  const [tenantId, applicationId] = [randomUUID(), randomUUID()];
-  const { key, input } = newKey(tenantId);
-  const write = (decide: Decide) => app.ledger.execute({ ...operatorRequest(tenantId, NIL, 20_000), decide });
-  await write(createTenant({ name: 'Acme', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
-  const permissions = permissionsOf('management').map(({ type }) => type);
-  const application = { applicationId, name: 'App', type: 'management', permissions, key: input } as const;
-  const { position } = await write(createApplication(application));
-  while (!(await app.catchUp(position, 1_000)));
-  return { tenantId, key };
+  const { newTenant, newOwner } = operatorOf(app);
+  const tenantId = await newTenant();
+  return { tenantId, key: (await newOwner(tenantId)).key };
 };
 
-export interface Customer {
+interface Customer {
   readonly tenantId: string;
   readonly key: string;
 }

@@ -1,5 +1,3 @@
-import { DatabaseSync } from '@photostructure/sqlite';
-import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
@@ -35,14 +33,5 @@ export const fillBusyLog = async (
   for (let round = 0; round * tenants < count; round += 1) {
     await appendRound(round, Math.min(tenants, count - round * tenants));
     saysDone(Math.min(count, (round + 1) * tenants));
-  }
-};
-
-export const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
-  const db = new DatabaseSync(join(folder, 'events.db'));
-  try {
-    return work(db);
-  } finally {
-    db.close();
   }
 };

@@ -1,8 +1,8 @@
 import { TestEnvironment } from 'jest-environment-node';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { fork, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { standInProcess } from './event-store/own-process';
 import { useMemoryForFiles } from './files-in-memory';
 
 const used = new Set<AsyncLocalStorage<unknown>>();
@@ -13,8 +13,6 @@ AsyncLocalStorage.prototype.run = function (this: AsyncLocalStorage<unknown>, ..
 };
 
 useMemoryForFiles();
-
-const STAND_IN = join(__dirname, 'event-store', 'stand-in-process.js');
 
 export default class extends TestEnvironment {
   #standIn: ChildProcess | undefined;
@@ -32,8 +30,8 @@ export default class extends TestEnvironment {
     if (this.#profile !== 'clustered') return;
     this.global.process.env['PROFILE'] = 'clustered';
     if (process.env['TEST_EVENTSTORE_URL'] !== undefined) return;
-    this.#standIn = fork(STAND_IN);
-    const [url] = (await once(this.#standIn, 'message')) as [string];
+    const { url, process: standIn } = await standInProcess();
+    this.#standIn = standIn;
     this.global.process.env['TEST_EVENTSTORE_URL'] = url;
   }
 

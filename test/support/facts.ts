@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { randomFrom, type Random } from './random';
 
 export interface Fact {
   readonly id: string;
@@ -23,20 +24,11 @@ const TYPES = ['Token', 'Card', 'Bank', 'Reactor', 'Proxy'];
 const OPERATIONS = ['Created', 'Read', 'Used', 'Updated', 'Deleted'];
 const HOUR_MS = 3_600_000;
 
-const picked = <T>(from: readonly T[], random: () => number): T =>
-  from[Math.floor(random() * from.length)] as T;
-
-export const randomOf = (seed: number) => {
-  let state = seed >>> 0;
-  return (): number => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 4_294_967_296;
-  };
-};
+const picked = <T>(from: readonly T[], random: Random): T => from[Math.floor(random() * from.length)] as T;
 
 /** Facts of every kind about a few entities, at hours of the last hundred days, many of them at the same hour. */
 export const manyFacts = (tenants: readonly string[], count: number, seed: number): readonly Fact[] => {
-  const random = randomOf(seed);
+  const random = randomFrom(seed);
   const now = Date.now();
   return Array.from({ length: count }, () => {
     const entityId = `e${Math.floor(random() * 100)}`;

@@ -1,16 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { openApp, type App } from '../../src/app/app';
-import { operatorRequest } from '../../src/app/operator';
 import { readConfiguration } from '../../src/configuration';
-import { createApplication } from '../../src/domain/applications';
-import { permissionsOf } from '../../src/domain/authority';
-import { createTenant, type Decide } from '../../src/domain/tenant';
+import type { Decide } from '../../src/domain/tenant';
 import type { Position } from '../../src/event-log/event-log';
-import { newKey } from '../../src/ledger/api-key';
 import { standInProcess } from './event-store/own-process';
 import { freshFolder } from './folders';
 import { startProxy, type MongoProxy } from './mongodb/proxy';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
+import { operatorOf, type NewTenant } from './operator-of';
 import { commandProcess, serviceProcess, type Finished, type ServiceProcess } from './service';
 
 export interface Instances {
@@ -24,22 +20,12 @@ export interface Instances {
   replaceKilled(at: number): Promise<void>;
   projecting(): Promise<number>;
   write(tenantId: string, decide: Decide): Promise<Position>;
-  newTenant(): Promise<Customer>;
+  newTenant(): Promise<NewTenant>;
   run(...args: readonly string[]): Promise<Finished>;
   close(): Promise<void>;
 }
 
-export interface Customer {
-  readonly tenantId: string;
-  readonly applicationId: string;
-  readonly keyId: string;
-  readonly key: string;
-}
-
 type Environment = Readonly<Record<string, string>>;
-
-const NIL = '00000000-0000-0000-0000-000000000000';
-const PERMISSIONS = permissionsOf('management').map(({ type }) => type);
 
 const openStores = async () => {
   const { url: MONGODB_URL, ...mongo } = await mongodbBehindProxy();
@@ -70,10 +56,7 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
   running.push(...(await Promise.all(Array.from({ length: count - 1 }, (_, at) => started(at + 1)))));
   const app = await opened(env);
 
-  const write = async (tenantId: string, decide: Decide): Promise<Position> => {
-    const request = operatorRequest(tenantId, NIL, 20_000);
-    return (await app.ledger.execute({ ...request, decide })).position;
-  };
+  const { write, newTenant, newOwner } = operatorOf(app);
 
   return {
     mongo,
@@ -93,19 +76,8 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
       return running.findIndex(({ process: { pid } }) => holder.split(' ').includes(String(pid)));
     },
     newTenant: async () => {
-      const [tenantId, applicationId] = [randomUUID(), randomUUID()];
-      const { key, input } = newKey(tenantId);
-      await write(tenantId, createTenant({ name: 'Acme', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
-      const application = {
-        applicationId,
-        name: 'App',
-        type: 'management',
-        permissions: PERMISSIONS,
-        key: input,
-      } as const;
-      const shown = await write(tenantId, createApplication(application));
-      await app.catchUp(shown, 20_000);
-      return { tenantId, applicationId, keyId: input.keyId, key };
+      const tenantId = await newTenant();
+      return { tenantId, ...(await newOwner(tenantId)) };
     },
     run: (...args) => commandProcess(args, { DATA_DIR: freshFolder(), ...env }),
     close: async () => {

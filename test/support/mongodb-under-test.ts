@@ -3,7 +3,6 @@ import {
   mongodbReadModels,
   type MongoReadModelsOptions,
 } from '../../src/read-models/mongodb/mongodb-read-models';
-import type { ReadModels } from '../../src/read-models/read-models';
 import { openGate, type Gate } from './gate';
 import { mongodbUrl } from './mongodb/databases';
 import { startProxy, type MongoProxy } from './mongodb/proxy';
@@ -15,11 +14,8 @@ afterAll(async () => {
   for (const close of closing) await close();
 });
 
-const connected = (url: string): Promise<MongoConnection> =>
-  mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
-
 export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnection> => {
-  const connection = await connected(url);
+  const connection = await mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
   connections.add(connection);
   const close = async (): Promise<void> => {
     connections.delete(connection);
@@ -28,14 +24,9 @@ export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnectio
   return { ...connection, close };
 };
 
-export const readModelsOn = (
-  connection: MongoConnection,
-  options: MongoReadModelsOptions,
-): Promise<ReadModels> => mongodbReadModels(connection, options);
-
 export const openMongodb = async (place: string | undefined, options: MongoReadModelsOptions) => {
   const connection = await connectMongodb(mongodbUrl(place));
-  const readModels = await readModelsOn(connection, options);
+  const readModels = await mongodbReadModels(connection, options);
   const close = async (): Promise<void> => {
     await readModels.close();
     await connection.close();

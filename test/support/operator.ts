@@ -1,4 +1,5 @@
 import type { LoggedEvent } from '../../src/event-log/event-log';
+import { eventsOf } from './events';
 import { openAppIn } from './profile';
 import { command, type commandProcess, type Finished } from './service';
 
@@ -35,10 +36,8 @@ export const operatorAt = (
 
 export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> => {
   const { log, close } = await openAppIn(folder);
-  const events: LoggedEvent[] = [];
   try {
-    for await (const batch of log.readAll()) events.push(...batch);
-    return events;
+    return await eventsOf(log.readAll());
   } finally {
     await close();
   }

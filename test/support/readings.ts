@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
-import { reportUsage, type UsageReport } from '../../projections/usage';
+import { reportUsage } from '../../projections/usage';
 import type { App } from '../../src/app/app';
-import { operatorRequest } from '../../src/app/operator';
-import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
+import { deleteTenant } from '../../src/domain/tenant';
+import { operatorOf } from './operator-of';
 import { openAppIn } from './profile';
 
 /** The app on a folder, as any process opens it, and what its read models show now, whoever projected them. */
@@ -12,7 +11,7 @@ export interface Readings {
   readonly app: App;
   newTenant(tenantId?: string): Promise<string>;
   deleteTenant(tenantId: string): Promise<void>;
-  usage(tenantId: string): Promise<UsageReport>;
+  usage(tenantId: string): ReturnType<typeof reportUsage>;
   /** All rows of a tenant's log, newest first; their number must equal the total. */
   logs(tenantId: string): Promise<readonly LogRow[]>;
   /** Closes it before the end of the test file, if something else needs the folder to itself. */
@@ -20,22 +19,16 @@ export interface Readings {
 }
 
 const opened = new Set<App>();
-const NIL = '00000000-0000-0000-0000-000000000000';
 const ALL = 1_000_000;
 
 export const readingsOf = async (folder: string): Promise<Readings> => {
   const app = await openAppIn(folder);
   opened.add(app);
-  const execute = async (tenantId: string, decide: Decide): Promise<void> => {
-    await app.ledger.execute({ ...operatorRequest(tenantId, NIL, 20_000), decide });
-  };
+  const { write, newTenant } = operatorOf(app);
   return {
     app,
-    newTenant: async (tenantId = randomUUID()) => {
-      await execute(tenantId, createTenant({ name: 'A', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
-      return tenantId;
-    },
-    deleteTenant: (tenantId) => execute(tenantId, deleteTenant()),
+    newTenant,
+    deleteTenant: async (tenantId) => void (await write(tenantId, deleteTenant())),
     usage: async (tenantId) =>
       reportUsage((await app.live.look()).set, tenantId, new Date().toISOString().slice(0, 7)),
     logs: async (tenantId) => {

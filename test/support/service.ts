@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pause } from '../../src/async/clock';
 import type { Times } from '../../src/times';
+import { beforeTests } from './before-tests';
 import { run, type Running } from './command-line';
 import { hasHeaderPrefix, isNotTheApi } from './described';
-import { freshFolder } from './folders';
+import { beforeRemoval, freshFolder } from './folders';
 import { storesOf } from './profile';
 import { until } from './waiting';
 
@@ -44,14 +45,20 @@ export const spawnProgram = (
     spawn(process.execPath, [main, ...args], { env: environmentOf(env), stdio: ['pipe', stdout, 'pipe'] }),
   );
 
-export const commandProcess = async (args: readonly string[], env: Environment, main = MAIN) => {
-  const child = spawnProgram(args, env, main);
+/** What a process has written so far. */
+const outputsOf = (child: ChildProcess): Outputs => {
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  return { stdout: () => stdout, stderr: () => stderr };
+};
+
+export const commandProcess = async (args: readonly string[], env: Environment, main = MAIN) => {
+  const child = spawnProgram(args, env, main);
+  const { stdout, stderr } = outputsOf(child);
   const [code] = (await once(child, 'close')) as [number | null];
-  return { code, stdout, stderr };
+  return { code, stdout: stdout(), stderr: stderr() };
 };
 
 export const startCommand = (
@@ -144,29 +151,23 @@ const readyService = (env: Environment, { stdout, stderr }: Outputs): Omit<Servi
 const READY_MS = 75_000;
 
 const whenReady = async (child: ChildProcess, env: Environment): Promise<ServiceProcess> => {
-  let stdout = '';
-  let stderr = '';
+  const outputs = outputsOf(child);
+  const { stdout, stderr } = outputs;
   const ready = new Promise<void>((resolve) => {
     const look = (): void => {
-      if (/serves http.*\n\n$/s.test(stdout) && /"msg":"ready"}\n/.test(stderr)) resolve();
+      if (/serves http.*\n\n$/s.test(stdout()) && /"msg":"ready"}\n/.test(stderr())) resolve();
     };
-    child.stdout?.on('data', (chunk: Buffer) => {
-      stdout += chunk.toString();
-      look();
-    });
-    child.stderr?.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString();
-      look();
-    });
+    child.stdout?.on('data', look);
+    child.stderr?.on('data', look);
   });
   const closed = once(child, 'close').then(([code]) => code as number | null);
   const early = closed.then((code) => {
-    throw new Error(`The server ended with ${code} before it was ready: ${stderr}`);
+    throw new Error(`The server ended with ${code} before it was ready: ${stderr()}`);
   });
   early.catch(() => undefined);
   const started = new AbortController();
   const late = pause(READY_MS, started.signal).then(() => {
-    throw new Error(`The server was not ready within ${READY_MS} ms: ${stderr}`);
+    throw new Error(`The server was not ready within ${READY_MS} ms: ${stderr()}`);
   });
   late.catch(() => undefined);
   await Promise.race([ready, early, late]).finally(() => started.abort());
@@ -175,7 +176,7 @@ const whenReady = async (child: ChildProcess, env: Environment): Promise<Service
     return closed;
   };
   return {
-    ...readyService(env, { stdout: () => stdout, stderr: () => stderr }),
+    ...readyService(env, outputs),
     process: child,
     ended: closed,
     stop: () => end('SIGTERM'),
@@ -208,9 +209,13 @@ export const startService = async (env: Environment = {}, times?: Times): Promis
   return service;
 };
 
-/** Every server in this process ends with 0, whatever was done to it. */
-afterAll(async () => {
+export const serviceForTests = (...given: Parameters<typeof startService>): Service =>
+  beforeTests(() => startService(...given));
+
+/** Every server in this process ends with 0 and without an error in its log, whatever was done to it. */
+beforeRemoval(async () => {
   for (const child of children) child.kill('SIGKILL');
   const codes = await Promise.all(Array.from(services, (service) => service.stop()));
   expect(codes.filter((code) => code !== 0)).toEqual([]);
+  for (const service of services) expect(loggedBy(service, '"level":50')).toEqual([]);
 });

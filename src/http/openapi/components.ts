@@ -90,10 +90,7 @@ const publishedName = ({ description }: Schema): Schema => ({
   minLength: 1,
   maxLength: MAX_NAME_LENGTH,
   pattern: '\\S',
-  description: [
-    ...(typeof description === 'string' ? [description] : []),
-    `1 to ${MAX_NAME_LENGTH} UTF-16 units (a character outside the Basic Multilingual Plane counts as two, unlike \`maxLength\` here), not blank, without a lone surrogate or an API key.`,
-  ].join(' '),
+  description: `${String(description)} 1 to ${MAX_NAME_LENGTH} UTF-16 units (a character outside the Basic Multilingual Plane counts as two, unlike \`maxLength\` here), not blank, without a lone surrogate or an API key.`,
   examples: ['Acme'],
 });
 

@@ -40,6 +40,7 @@ const parameter = (
   schema: example === undefined ? schema : { ...schema, examples: [example] },
 });
 
+const KEY_EXAMPLE = 'key_…';
 const idempotencyKey = { schema: { type: 'string', pattern: '^[!-~]{1,255}$' }, example: 'order-4711' };
 
 const requestHeaders = (names: HeaderNames): Readonly<Record<string, Schema>> => ({
@@ -53,20 +54,23 @@ const requestHeaders = (names: HeaderNames): Readonly<Record<string, Schema>> =>
     ...idempotencyKey,
     description: '1 to 255 visible ASCII characters. The same key and body again get the same response.',
   },
+  [names.verifyKey]: { description: 'The key that a client has sent.', example: KEY_EXAMPLE },
   'Idempotency-Key': { ...idempotencyKey, description: `The same as ${names.idempotencyKey}.` },
 });
 
+const isOfTenant = (route: Route): boolean => changesSomething(route) && route.service === undefined;
+
 const headerParameters = (route: Route, names: HeaderNames): readonly Schema[] => {
-  const isWrite = changesSomething(route) && route.service === undefined;
+  const isWrite = isOfTenant(route);
   const taken = [
     names.traceId,
     ...(mayBeUnchanged(route) ? ['If-None-Match'] : []),
     ...(isWrite && route.isUnconditional !== true ? ['If-Match'] : []),
     ...(isWrite ? [names.idempotencyKey, 'Idempotency-Key'] : []),
+    ...(route.header === undefined ? [] : [names[route.header]]),
   ];
   const headers = requestHeaders(names);
-  const own = route.header && parameter('header', names[route.header.name], route.header);
-  return [...taken.map((name) => parameter('header', name, headers[name] ?? {})), ...(own ? [own] : [])];
+  return taken.map((name) => parameter('header', name, headers[name] ?? {}));
 };
 
 /** In the syntax of the router. */
@@ -79,11 +83,7 @@ const pathParameters = ({ path, params = {} }: Route): readonly Schema[] =>
   });
 
 const queryParameters = ({ query }: Route): readonly Schema[] =>
-  Object.entries(query?.parameters ?? {}).map(([name, { description, schema, example }]) =>
-    parameter('query', name, { description, schema, example }),
-  );
-
-const KEY_EXAMPLE = 'key_…';
+  Object.entries(query ?? {}).map(([name, declared]) => parameter('query', name, { ...declared }));
 
 const PROBLEM = '#/components/responses/Problem';
 
@@ -110,7 +110,6 @@ const refusedWithoutBody = (names: readonly string[], { problem, headers }: Comp
   };
 };
 
-const isOfTenant = (route: Route): boolean => changesSomething(route) && route.service === undefined;
 const grants = ({ path, method }: Route): boolean =>
   /^\/app.*(s|:id|keys|regenerate)$/.test(path) && method !== 'get' && method !== 'delete';
 
@@ -143,13 +142,12 @@ const problemsOf = (route: Route): Schema => {
 };
 
 const responsesOf = (route: Route, names: HeaderNames, components: Components): Schema => {
-  const { response, service, reads } = route;
-  const isWrite = changesSomething(route);
+  const { response, reads } = route;
   const own = 'headers' in response ? response.headers.map((name) => names[name]) : undefined;
   const headers = components.headers(
     ...('etag' in response ? ['ETag'] : []),
-    ...(isWrite ? [names.readPending] : []),
-    ...(isWrite && service === undefined ? [names.replayed] : []),
+    ...(changesSomething(route) ? [names.readPending] : []),
+    ...(isOfTenant(route) ? [names.replayed] : []),
     ...(reads === true ? [names.completeUntil] : []),
     ...(own ?? []),
   );

@@ -7,8 +7,8 @@ import { keyAsAdded } from '../../domain/tenant';
 import { uuidFrom } from '../../domain/texts';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
-import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
-import { route, type AnyRequest } from '../route';
+import { choiceParameter, severalOf, uuidParameter } from '../query-parameters';
+import { route, type RouteRequest } from '../route';
 import { count, described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import * as resource from './application-resource';
@@ -18,7 +18,7 @@ const PATH = '/applications/:application_id/keys';
 
 const keyNotFound = () => fault('key_not_found', 'This Application has no key with this id.');
 
-const keyIdOf = ({ params }: AnyRequest): string => {
+const keyIdOf = ({ params }: RouteRequest): string => {
   const id = uuidFrom(params['key_id']);
   if (id === undefined) throw keyNotFound();
   return id;
@@ -44,18 +44,18 @@ const keyDaySchema = record('ApplicationKeyUse', {
   last_used_at: described(moment, 'When the last request arrived, or the last stream ended.'),
 });
 
-const listQuery = queryCheck({
-  id: uuidsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
-  type: choicesParameter('Only if the Application is of one of these types.', applicationTypes, 'private'),
-});
-
-export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>>({
+export const listApplicationKeys = route({
   method: 'get',
   path: PATH,
   params: { application_id: resource.idParameter },
   summary: 'List the keys of an Application',
   permission: 'application:read',
-  query: listQuery,
+  query: {
+    id: severalOf(uuidParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff')),
+    type: severalOf(
+      choiceParameter('Only if the Application is of one of these types.', applicationTypes, 'private'),
+    ),
+  },
   response: {
     description: 'Its keys that are neither revoked nor expired, oldest first.',
     schema: listOf(resource.keySchema),
@@ -65,7 +65,7 @@ export const listApplicationKeys = route<undefined, ReturnType<typeof listQuery>
     const { id: ids, type: types } = request.query;
     const { application, keys } = await resource.liveApplication(request, dependencies);
     const isOfType = types?.includes(application.type) ?? true;
-    return { body: isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : [] };
+    return { body: isOfType ? keys.filter(({ id }) => ids?.some((wanted) => wanted === id) ?? true) : [] };
   },
 });
 
@@ -122,7 +122,6 @@ export const createApplicationKey = route({
     { title: 'ApplicationKeyCreation', type: 'object', properties: resource.keyProperties },
     resource.keySchema,
     { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
-    { isOptional: true },
   ),
   response: {
     status: 201,
@@ -178,7 +177,6 @@ export const regenerateApplicationKey = route({
     },
     resource.keySchema,
     { grace_seconds: 3_600 },
-    { isOptional: true },
   ),
   response: {
     description: 'The Application, with its new key. The response to a repeated request has no `key`.',

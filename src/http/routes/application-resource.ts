@@ -19,8 +19,8 @@ import { fault } from '../../fault';
 import { digestOf } from '../../ledger/api-key';
 import type { Executed } from '../../ledger/ledger';
 import type { ApiDependencies } from '../context';
-import type { AnyRequest } from '../route';
-import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
+import type { RouteRequest } from '../route';
+import { described, listOf, membersOf, moment, record, text, uuid, oneOf } from '../schema';
 
 const KEY = 'The key itself, once: only the response to the request that created it has it.';
 
@@ -62,29 +62,17 @@ export const applicationSchema = record(
 
 /** Undefined members are omitted from the JSON. */
 export const keyView = (
-  { id, name, created_by, created_at, expires_at }: KeyDocument,
+  key: KeyDocument,
   more: { readonly key?: string | undefined; readonly last_used_at?: string | undefined } = {},
-) => ({ id, name, created_by, created_at, expires_at, ...more });
+) => membersOf(keySchema, { ...key, ...more });
 
 /** The only view of an Application, whether the read models or a decision know it. */
 export const applicationView = (
   tenant_id: string,
-  { id, name, type, permissions, created_by, created_at, modified_by, modified_at }: ApplicationDocument,
+  application: ApplicationDocument,
   keys: readonly ReturnType<typeof keyView>[],
   key?: string,
-) => ({
-  id,
-  tenant_id,
-  name,
-  type,
-  permissions,
-  key,
-  keys,
-  created_by,
-  created_at,
-  modified_by,
-  modified_at,
-});
+) => membersOf(applicationSchema, { ...application, tenant_id, keys, key });
 
 /** As decisions see it at this time, with its new key if there is one. */
 export const applicationNow = (tenantId: string, application: Application, at: string, key?: string) => {
@@ -96,7 +84,7 @@ export const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no Application with this id.');
 
 /** The id in the path. Anything but a UUID is not found. */
-export const applicationIdOf = ({ params }: AnyRequest): string => {
+export const applicationIdOf = ({ params }: RouteRequest): string => {
   const id = uuidFrom(params['application_id'] ?? params['id']);
   if (id === undefined) throw applicationNotFound();
   return id;
@@ -127,7 +115,7 @@ export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): st
 
 export const liveKeyViews = async (
   reader: Reader,
-  { tenantId, at }: AnyRequest,
+  { tenantId, at }: RouteRequest,
   { keyUses }: ApiDependencies,
   applicationId: string,
 ) => {
@@ -139,27 +127,27 @@ export const liveKeyViews = async (
 };
 
 /** An Application with its keys, if it is live. */
-export const findWithKeys = (request: AnyRequest, dependencies: ApiDependencies, id: string) =>
+export const findWithKeys = (request: RouteRequest, dependencies: ApiDependencies, id: string) =>
   request.read(async (reader) => {
     const application = await findLiveApplication(reader, request.tenantId, id);
     return application && { application, keys: await liveKeyViews(reader, request, dependencies, id) };
   });
 
 /** The one in the path. */
-export const liveApplication = async (request: AnyRequest, dependencies: ApiDependencies) => {
+export const liveApplication = async (request: RouteRequest, dependencies: ApiDependencies) => {
   const found = await findWithKeys(request, dependencies, applicationIdOf(request));
   if (found === undefined) throw applicationNotFound();
   return found;
 };
 
 /** A change to an Application or its keys. `If-Match` refers to the Application in either case. */
-export const changeApplication = (request: AnyRequest, { ledger }: ApiDependencies, decide: Decide) => {
+export const changeApplication = (request: RouteRequest, { ledger }: ApiDependencies, decide: Decide) => {
   const tag = (tenant: ActiveTenant): string => String(mustHave(tenant, applicationIdOf(request)).revision);
   return ledger.execute({ ...request, decide, resource: { of: 'Application', tag } });
 };
 
 /** An Application as a change left it, with its new key if there is one. */
-export const changedApplication = (request: AnyRequest, executed: Executed, key?: string) => {
+export const changedApplication = (request: RouteRequest, executed: Executed, key?: string) => {
   const application = mustHave(mustBeActive(executed.tenant), applicationIdOf(request));
   const body = applicationNow(request.tenantId, application, request.at, key);
   return { ...executed, body, etag: String(application.revision) };

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { findApplications } from '../../../projections/application-pages';
+import { findApplications, isWantedBy, type ApplicationFilter } from '../../../projections/application-pages';
 import type { StoredApplication } from '../../../projections/applications';
 import type { Reader } from '../../../projections/projector';
 import { yieldToEventLoop } from '../../async/clock';
-import { applicationsAt, type PastQuestion } from '../../audit/past-tenant';
+import { tenantAt } from '../../audit/past-tenant';
 import {
   createApplication as decideToCreate,
   deleteApplication as decideToDelete,
@@ -15,8 +15,8 @@ import { applicationAsCreated, keyAsAdded } from '../../domain/tenant';
 import { fault } from '../../fault';
 import { newKey } from '../../ledger/api-key';
 import type { ApiDependencies } from '../context';
-import { choicesParameter, queryCheck, uuidsParameter } from '../query-parameters';
-import { route, type AnyRequest } from '../route';
+import { choiceParameter, severalOf, uuidParameter } from '../query-parameters';
+import { route, type RouteRequest } from '../route';
 import { listOf, described, record, type Schema, oneOf } from '../schema';
 import { bodyCheck } from '../validation';
 import * as resource from './application-resource';
@@ -28,7 +28,7 @@ const BATCH_SIZE = 10;
 
 const liveApplicationViews = async (
   reader: Reader,
-  request: AnyRequest,
+  request: RouteRequest,
   dependencies: ApiDependencies,
   applications: readonly StoredApplication[],
 ) => {
@@ -44,13 +44,6 @@ const liveApplicationViews = async (
   return views;
 };
 
-const listQuery = queryCheck({
-  id: uuidsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
-  type: choicesParameter('Only Applications of these types; may be repeated.', applicationTypes, 'private'),
-  as_of: asOfParameter('The Applications as they were'),
-  ...pageParameters('Applications'),
-});
-
 /** A cursor names the revision that created the last Application shown, or, of a past state, how many were shown. */
 const numberIn = (place: string | undefined, form: RegExp): number | undefined => {
   if (place === undefined) return undefined;
@@ -61,25 +54,47 @@ const numberIn = (place: string | undefined, form: RegExp): number | undefined =
 const REVISION = /^([0-9]{1,15})$/;
 const SHOWN = /^after ([0-9]{1,15})$/;
 
-/** Folds the tenant's own events, so the cost grows with their number. */
+interface PastQuestion {
+  readonly filter: ApplicationFilter;
+  readonly skip: number;
+  readonly size: number;
+}
+
+/**
+ * Folds the tenant's own events, so the cost grows with their number. Only an active tenant has any: nobody has access to
+ * a deleted one.
+ */
 const pastApplications = (
-  request: AnyRequest,
+  request: RouteRequest,
   dependencies: ApiDependencies,
   asOf: string,
-  question: Omit<PastQuestion, 'moment'>,
+  { filter, skip, size }: PastQuestion,
 ) =>
   readPast(asOf, request, dependencies, async (ledgerLog, moment) => {
-    const found = await applicationsAt(ledgerLog, request.tenantId, { ...question, moment });
-    const data = found.applications.map((one) => resource.applicationNow(request.tenantId, one, moment.time));
-    return { data, total: found.total };
+    const tenant = await tenantAt(ledgerLog, request.tenantId, moment);
+    const all = tenant.status === 'active' ? [...tenant.applications.values()] : [];
+    const matching = all.filter(isWantedBy(filter));
+    const data = matching
+      .slice(skip, skip + size)
+      .map((one) => resource.applicationNow(request.tenantId, one, moment.time));
+    return { data, total: matching.length };
   });
 
-export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
+export const listApplications = route({
   method: 'get',
   path: '/applications',
   summary: 'List Applications',
   permission: 'application:read',
-  query: listQuery,
+  query: {
+    id: severalOf(
+      uuidParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
+    ),
+    type: severalOf(
+      choiceParameter('Only Applications of these types; may be repeated.', applicationTypes, 'private'),
+    ),
+    as_of: asOfParameter('The Applications as they were'),
+    ...pageParameters('Applications'),
+  },
   response: {
     description: 'A page of the Applications of the Tenant, in the order in which they were created.',
     schema: record('ApplicationPage', {
@@ -125,15 +140,13 @@ export const getOwnApplication = route({
   },
 });
 
-const getQuery = queryCheck({ as_of: asOfParameter('The Application as it was, without `last_used_at`') });
-
-export const getApplication = route<undefined, ReturnType<typeof getQuery>>({
+export const getApplication = route({
   method: 'get',
   path: '/applications/:id',
   params: { id: resource.idParameter },
   summary: 'Get an Application',
   permission: 'application:read',
-  query: getQuery,
+  query: { as_of: asOfParameter('The Application as it was, without `last_used_at`') },
   response: { ...applicationResponse, etag: true },
   reads: true,
   handle: async (request, dependencies) => {

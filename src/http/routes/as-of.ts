@@ -7,7 +7,7 @@ import type { LedgerLog } from '../../event-log/streams';
 import { loadTimeout } from '../../ledger/folds';
 import type { ApiDependencies } from '../context';
 import { textParameter } from '../query-parameters';
-import type { AnyRequest } from '../route';
+import type { RouteRequest } from '../route';
 import { requirePermission } from '../run-route';
 import { invalid } from '../validation';
 
@@ -18,7 +18,7 @@ export const positionRefused = (expected = 'the position of an event'): string =
 /** The event that a request names by its position. Undefined: there is none. */
 export const eventAtPosition = (
   position: string,
-  { tenantId, deadline }: AnyRequest,
+  { tenantId, deadline }: RouteRequest,
   { events }: ApiDependencies,
 ): Promise<LoggedEvent | undefined> =>
   beforeDeadline(findPlace(events.ledgerLog, tenantId, position), deadline, loadTimeout);
@@ -35,7 +35,7 @@ export const asOfParameter = (what: string) =>
 /** The moment that `as_of` names, for a caller who may read the log. */
 const pastMoment = async (
   asOf: string,
-  request: AnyRequest,
+  request: RouteRequest,
   dependencies: ApiDependencies,
 ): Promise<Moment> => {
   const { tenantId, application, caller, at, deadline } = request;
@@ -52,7 +52,7 @@ const pastMoment = async (
 /** Reads what was at the moment that `as_of` names. */
 export const readPast = async <T>(
   asOf: string,
-  request: AnyRequest,
+  request: RouteRequest,
   dependencies: ApiDependencies,
   read: (ledgerLog: LedgerLog, moment: Moment) => Promise<T>,
 ): Promise<T> => {

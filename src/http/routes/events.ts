@@ -13,10 +13,10 @@ import type { ApiDependencies } from '../context';
 import {
   flagParameter,
   mustBeInOrder,
-  nameParameter,
-  queryCheck,
+  choiceParameter,
   textParameter,
   wholeNumberParameter,
+  type ValuesOf,
 } from '../query-parameters';
 import { route, type RouteRequest } from '../route';
 import { bytes, described, text, uuid } from '../schema';
@@ -36,15 +36,15 @@ const forms: Readonly<Record<string, StreamForm>> = {
   [CSV]: eventCsv,
 };
 
-const query = queryCheck({
-  type: nameParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
+const query = {
+  type: choiceParameter('Only events of this type.', Object.keys(eventSchemas), 'TenantUpdated'),
   ...logFilters,
   key_id: textParameter('Only events by or about this key.', '33333333-2222-4333-8444-555555555555'),
   after: textParameter('Begin after this `position`; the header `Last-Event-ID` takes precedence.', ''),
   limit: wholeNumberParameter('The maximum number of events. Default: all.', undefined),
   follow: flagParameter('`true`: stay open and send new events as they come.'),
-});
-type Query = ReturnType<typeof query>;
+};
+type Query = ValuesOf<typeof query>;
 
 const afterOf = async (request: RouteRequest<undefined, Query>, dependencies: ApiDependencies) => {
   // A browser reconnects to the same address, and says in the header where it was.
@@ -73,7 +73,7 @@ const filterOf = (tenantId: string, values: Query): EventFilter => {
   };
 };
 
-export const listEvents = route<undefined, Query>({
+export const listEvents = route({
   method: 'get',
   path: '/events',
   summary: 'Stream raw events',
@@ -110,7 +110,7 @@ export const listEvents = route<undefined, Query>({
       gone.abort();
       release();
     });
-    return { type: type === CSV ? `${CSV}; charset=utf-8` : type, body };
+    return { type, body };
   },
 });
 

@@ -7,9 +7,9 @@ import { leafHash } from '../../evidence/tree';
 import { fault } from '../../fault';
 import { loadTimeout } from '../../ledger/folds';
 import type { ApiDependencies } from '../context';
-import { queryCheck, type Parameter } from '../query-parameters';
+import { wholeNumberParameter, type ValuesOf } from '../query-parameters';
 import { route, type RouteRequest, type RouteResponse, type SuccessResponse } from '../route';
-import { count, described, text, uuid } from '../schema';
+import { described, text, uuid } from '../schema';
 import { invalid } from '../validation';
 import { EVENT_ID } from './event-schemas';
 
@@ -17,7 +17,7 @@ const exampleKey = note.evidenceKey('the secret of the examples');
 const origin = note.originOf('11111111-2222-4333-8444-555555555555');
 const exampleNote = note.signedCheckpoint({ origin, size: 1, root: leafHash('{}') }, exampleKey);
 
-const plain = (body: string): RouteResponse => ({ type: 'text/plain; charset=utf-8', body });
+const plain = (body: string): RouteResponse => ({ type: 'text/plain', body });
 const isPlain = (description: string, example: string): SuccessResponse => {
   return { description, media: { 'text/plain': { schema: text, example } } };
 };
@@ -63,18 +63,8 @@ export const getEventProof = route({
   },
 });
 
-const from: Parameter<number> = {
-  description: 'The size in an earlier checkpoint.',
-  schema: { ...count, default: 0 },
-  example: 0,
-  fallback: 0,
-  emptyIsRefused: true,
-  read: ([sent = '']) => (/^[0-9]+$/.test(sent) ? Number(sent) : undefined),
-  rule: () => 'must be a whole number, 0 or more',
-};
-const query = queryCheck({ from });
-
-type Query = ReturnType<typeof query>;
+const query = { from: wholeNumberParameter('The size in an earlier checkpoint.', 0, { least: 0 }) };
+type Query = ValuesOf<typeof query>;
 
 const NOTHING: TenantRevisions = { tenant: -1, activity: -1 };
 
@@ -97,7 +87,7 @@ const refusal = async (
     : invalid({ from: [`must be at most ${size}: there are no more rows`] });
 };
 
-export const getConsistencyProof = route<undefined, Query>({
+export const getConsistencyProof = route({
   method: 'get',
   path: '/tenants/self/evidence/consistency',
   summary: 'Get the proof that the log begins with an earlier one',

@@ -1,7 +1,7 @@
 import { factRefusals } from '../../ingest/record-facts';
 import { serviceRoute } from '../route';
 import { count, described, listOf, record, text, uuid, type Schema, oneOf } from '../schema';
-import { invalid, type BodyCheck } from '../validation';
+import { invalid } from '../validation';
 
 const sample = {
   id: 'aaaaaaaa-0000-4000-8000-000000000001',
@@ -59,9 +59,6 @@ const factsOf = (sent: unknown): Buffer | readonly unknown[] => {
   return [sent];
 };
 
-const body = { schema, example: [sample], isOptional: false };
-const factsBody: BodyCheck<Buffer | readonly unknown[]> = Object.assign(factsOf, body);
-
 const refusedFact = record(
   'RefusedFact',
   {
@@ -74,12 +71,12 @@ const refusedFact = record(
   ['id'],
 );
 
-export const reportFacts = serviceRoute<Buffer | readonly unknown[]>({
+export const reportFacts = serviceRoute({
   method: 'post',
   path: '/facts',
   summary: 'Report facts about any tenants',
   service: 'facts',
-  body: factsBody,
+  body: Object.assign(factsOf, { schema, example: [sample], isOptional: false }),
   lines: `${JSON.stringify(sample)}\n`,
   response: {
     description: 'What became of the facts. The rest of them is in the log, once each.',

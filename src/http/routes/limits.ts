@@ -1,6 +1,6 @@
 import { specifiedPolicies, type Policy } from '../../limits/policies';
 import { route } from '../route';
-import { count, listOf, described, record, text } from '../schema';
+import { count, listOf, described, membersOf, record, text } from '../schema';
 
 const rateLimit = record('RateLimit', {
   name: described(text, 'As used in the `RateLimit` fields and in `violated_policies`.', 'global'),
@@ -24,10 +24,9 @@ const reactorLimits = record('ReactorLimits', {
 const REACTOR_LIMITS = { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 };
 
 const limitsView = (policies: readonly Policy[]) => ({
-  rate_limits: policies.map(({ windowSeconds: window_seconds, blockSeconds: block_seconds, ...policy }) => {
-    const { name, methods, paths, limit } = policy;
-    return { name, methods, paths, limit, window_seconds, block_seconds };
-  }),
+  rate_limits: policies.map(({ windowSeconds: window_seconds, blockSeconds: block_seconds, ...policy }) =>
+    membersOf(rateLimit, { ...policy, window_seconds, block_seconds }),
+  ),
   reactor: REACTOR_LIMITS,
 });
 

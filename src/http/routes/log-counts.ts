@@ -1,5 +1,5 @@
 import { countLogs as logCounts, isNumbered, type LogFilter } from '../../../projections/log-pages';
-import { choiceParameter, dateParameter, mustBeInOrder, queryCheck } from '../query-parameters';
+import { choiceParameter, dateParameter, mustBeInOrder, type ValuesOf } from '../query-parameters';
 import { route } from '../route';
 import { count, described, listOf, moment, record, text, type Schema } from '../schema';
 import { invalid } from '../validation';
@@ -12,7 +12,7 @@ const MAX_INTERVALS = 120;
 const DEFAULT_INTERVAL: Interval = 'day';
 const DEFAULT_INTERVALS = 30;
 
-const query = queryCheck({
+const query = {
   interval: choiceParameter(
     `How long each interval is. Default: ${DEFAULT_INTERVAL}.`,
     INTERVAL_NAMES,
@@ -23,17 +23,14 @@ const query = queryCheck({
     `Where the first interval starts. Default: ${DEFAULT_INTERVALS} intervals before the end, at a whole one of UTC.`,
   ),
   end_date: dateParameter(`Where the last one ends, at most ${MAX_INTERVALS} intervals later. Default: now.`),
-});
-type Query = ReturnType<typeof query>;
+};
+type Query = ValuesOf<typeof query>;
 
 /** RFC 3339 has no earlier time. */
 const FIRST = Date.parse('0000-01-01');
 
 /** The start, the beginning of each further interval, and the end. */
-const momentsOf = (
-  { interval = DEFAULT_INTERVAL, ...values }: Query,
-  now: string,
-): { readonly interval: Interval; readonly moments: readonly string[] } => {
+const momentsOf = (interval: Interval, values: Query, now: string): readonly string[] => {
   const ms = INTERVALS[interval];
   const end = values.end_date ?? now;
   const before = Math.max(FIRST, Date.parse(end) - DEFAULT_INTERVALS * ms);
@@ -50,7 +47,7 @@ const momentsOf = (
   const inside = Array.from({ length: Math.max(0, intervals - 1) }, (_, i) =>
     new Date(from + (i + 1) * ms).toISOString(),
   );
-  return { interval, moments: start === end ? [] : [start, ...inside, end] };
+  return start === end ? [] : [start, ...inside, end];
 };
 
 /** Only numbered rows can be counted at the cost of a few lookups. */
@@ -78,7 +75,7 @@ const countsSchema: Schema = record('LogCounts', {
   ),
 });
 
-export const countLogs = route<undefined, Query>({
+export const countLogs = route({
   method: 'get',
   path: '/logs/counts',
   summary: 'Count logs over time',
@@ -91,7 +88,8 @@ export const countLogs = route<undefined, Query>({
   },
   reads: true,
   handle: async ({ tenantId, at, read, query: values }) => {
-    const { interval, moments } = momentsOf(values, at);
+    const { interval = DEFAULT_INTERVAL } = values;
+    const moments = momentsOf(interval, values, at);
     const filter = countedFilterOf(values);
     const counts = await read((reader) => logCounts(reader, tenantId, filter, moments));
     const data = counts.map((rows, i) => ({ start_date: moments[i], count: rows }));

@@ -12,7 +12,7 @@ export const pageParameters = (things: string) => ({
     ...wholeNumberParameter('The page, from 1, the default; with `start` it counts from there.', undefined),
     example: 1,
   },
-  size: wholeNumberParameter(`${things} per page; more than 100 is 100.`, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+  size: wholeNumberParameter(`${things} per page; more than 100 is 100.`, DEFAULT_PAGE_SIZE),
   start: textParameter('A cursor: `after` or `next` of an earlier response.', ''),
 });
 
@@ -42,23 +42,26 @@ const placeIn = (cursor: string): string => {
 
 /** What the parameters of a page say, and the response with it. */
 export const paging = ({
-  query: { page = 1, size, start },
-}: RouteRequest<unknown, ValuesOf<ReturnType<typeof pageParameters>>>) => ({
-  page,
-  size,
-  /** What the cursor `start` stands for. */
-  place: start === undefined ? undefined : placeIn(start),
-  /** `total` is undefined where it is not counted, and `next`, the place of the next page, on the last one. */
-  shown: (data: readonly unknown[], total: number | undefined, next: string | undefined): RouteResponse => {
-    const cursor = next === undefined ? undefined : cursorOf(next);
-    const pagination = {
-      total_items: total,
-      page_number: page,
-      page_size: size,
-      total_pages: total === undefined ? undefined : Math.ceil(total / size),
-      after: cursor,
-      next: cursor,
-    };
-    return { body: { pagination, data } };
-  },
-});
+  query: { page = 1, size: wanted, start },
+}: RouteRequest<unknown, ValuesOf<ReturnType<typeof pageParameters>>>) => {
+  const size = Math.min(wanted, MAX_PAGE_SIZE);
+  return {
+    page,
+    size,
+    /** What the cursor `start` stands for. */
+    place: start === undefined ? undefined : placeIn(start),
+    /** `total` is undefined where it is not counted, and `next`, the place of the next page, on the last one. */
+    shown: (data: readonly unknown[], total: number | undefined, next: string | undefined): RouteResponse => {
+      const cursor = next === undefined ? undefined : cursorOf(next);
+      const pagination = {
+        total_items: total,
+        page_number: page,
+        page_size: size,
+        total_pages: total === undefined ? undefined : Math.ceil(total / size),
+        after: cursor,
+        next: cursor,
+      };
+      return { body: { pagination, data } };
+    },
+  };
+};

@@ -1,16 +1,8 @@
 import { permissionsOf } from '../../domain/authority';
 import { applicationTypes, permissions } from '../../domain/permissions';
-import { choiceParameter, queryCheck } from '../query-parameters';
+import { choiceParameter } from '../query-parameters';
 import { route } from '../route';
-import { listOf, described, record, text, oneOf } from '../schema';
-
-const query = queryCheck({
-  application_type: choiceParameter(
-    'Only what Applications of this type may hold.',
-    applicationTypes,
-    'management',
-  ),
-});
+import { listOf, described, membersOf, record, text, oneOf } from '../schema';
 
 const permission = record('Permission', {
   type: described(text, 'The name that endpoints refer to: resource and action.', 'tenant:read'),
@@ -26,13 +18,18 @@ export const listPermissions = route({
   method: 'get',
   path: '/permissions',
   summary: 'List permissions',
-  query,
+  query: {
+    application_type: choiceParameter(
+      'Only what Applications of this type may hold.',
+      applicationTypes,
+      'management',
+    ),
+  },
   response: { description: 'The permissions.', schema: listOf(permission) },
   handle: async ({ query: { application_type: type } }) => {
     const rows = type === undefined ? permissions : permissionsOf(type);
-    const viewOf = ({ applicationTypes: application_types, ...row }: (typeof rows)[number]) => {
-      return { ...row, application_types };
+    return {
+      body: rows.map((row) => membersOf(permission, { ...row, application_types: row.applicationTypes })),
     };
-    return { body: rows.map(viewOf) };
   },
 });

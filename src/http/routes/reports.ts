@@ -1,6 +1,6 @@
 import { monthOf, reportUsage } from '../../../projections/usage';
 import { isMonth, MONTH_PATTERN } from '../../domain/texts';
-import { queryCheck, textParameter, wholeNumberParameter } from '../query-parameters';
+import { textParameter, wholeNumberParameter } from '../query-parameters';
 import { route } from '../route';
 import { count, described, listOf, moment, record, type Schema } from '../schema';
 
@@ -42,36 +42,22 @@ const usageReport: Schema = record(
 );
 
 const MAX_MONTHS = 120;
-const wholeNumber = wholeNumberParameter(
-  `Lists so many months up to \`month\`, oldest first; at most ${MAX_MONTHS}.`,
-  undefined,
-);
+const LIST = `Lists so many months up to \`month\`, oldest first; at most ${MAX_MONTHS}.`;
 
-const query = queryCheck({
-  month: {
-    ...textParameter('The month (UTC) that is reported. Default: the current one.', '2026-01'),
-    schema: monthSchema,
-    read: ([sent = '']: readonly string[]) => (isMonth(sent) ? sent : undefined),
-    rule: () => 'must be a month like 2026-01',
-  },
-  months: {
-    ...wholeNumber,
-    schema: { ...wholeNumber.schema, maximum: MAX_MONTHS },
-    example: 12,
-    read: (texts: readonly string[]) => {
-      const value = wholeNumber.read(texts);
-      return value !== undefined && value <= MAX_MONTHS ? value : undefined;
-    },
-    rule: () => `must be a whole number from 1 to ${MAX_MONTHS}`,
-  },
-});
-
-export const getTenantUsageReport = route<undefined, ReturnType<typeof query>>({
+export const getTenantUsageReport = route({
   method: 'get',
   path: '/tenants/self/reports/usage',
   summary: 'Get the Tenant usage report',
   permission: 'report:read',
-  query,
+  query: {
+    month: {
+      ...textParameter('The month (UTC) that is reported. Default: the current one.', '2026-01'),
+      schema: monthSchema,
+      read: ([sent = '']: readonly string[]) => (isMonth(sent) ? sent : undefined),
+      rule: () => 'must be a month like 2026-01',
+    },
+    months: { ...wholeNumberParameter(LIST, undefined, { most: MAX_MONTHS }), example: 12 },
+  },
   response: { description: 'Tokens per type, and active in a month or in several.', schema: usageReport },
   reads: true,
   handle: async ({ tenantId, at, read, query: { month = monthOf(at), months } }) => ({

@@ -5,7 +5,7 @@ import { holds } from '../../domain/authority';
 import { codeOf } from '../../fault';
 import { TIMES } from '../../times';
 import type { ApiDependencies } from '../context';
-import type { AnyRequest } from '../route';
+import type { RouteRequest } from '../route';
 
 /**
  * Pulls the next chunk when there is room for it. Not `Readable.from`, which waits for the next chunk before it closes:
@@ -31,7 +31,7 @@ export const streamBody = (chunks: AsyncGenerator<string>, onClosed: () => void)
 
 /** A key may expire, be revoked or lose the permission while its stream is open. */
 export const stillAllowed =
-  ({ tenantId, caller, permission = '' }: AnyRequest, { ledger }: ApiDependencies) =>
+  ({ tenantId, caller, permission = '' }: RouteRequest, { ledger }: ApiDependencies) =>
   async (): Promise<EndReason | undefined> => {
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + TIMES.noAnswerMs };
     try {

@@ -10,9 +10,8 @@ import {
 } from '../../domain/tenant';
 import { fault } from '../../fault';
 import type { ApiDependencies } from '../context';
-import { queryCheck } from '../query-parameters';
-import { route, type RouteResponse, type AnyRequest } from '../route';
-import { described, flag, moment, record, text, uuid } from '../schema';
+import { route, type RouteResponse, type RouteRequest } from '../route';
+import { described, flag, membersOf, moment, record, text, uuid } from '../schema';
 import { bodyCheck } from '../validation';
 import { asOfParameter, readPast } from './as-of';
 
@@ -41,13 +40,11 @@ const tenantSchema = record(
 );
 
 const tenantResponse = (document: TenantDocument): RouteResponse => {
-  const { id, owner_id, name, created_by, created_at, modified_by, modified_at, revision } = document;
   const settings = {
     fingerprint_tokens: String(document.settings.fingerprint_tokens),
     deduplicate_tokens: String(document.settings.deduplicate_tokens),
   };
-  const body = { id, owner_id, name, settings, created_by, created_at, modified_by, modified_at };
-  return { body, etag: String(revision) };
+  return { body: membersOf(tenantSchema, { ...document, settings }), etag: String(document.revision) };
 };
 
 const PATH = '/tenants/self';
@@ -89,9 +86,7 @@ const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => 
 
 const ownTenant = { of: 'Tenant', tag: (tenant: ActiveTenant) => String(tenant.revision) } as const;
 
-const query = queryCheck({ as_of: asOfParameter('The Tenant as it was') });
-
-const tenantAsOf = async (asOf: string, request: AnyRequest, dependencies: ApiDependencies) => {
+const tenantAsOf = async (asOf: string, request: RouteRequest, dependencies: ApiDependencies) => {
   const tenant = await readPast(asOf, request, dependencies, (ledgerLog, at) =>
     tenantAt(ledgerLog, request.tenantId, at),
   );
@@ -99,12 +94,12 @@ const tenantAsOf = async (asOf: string, request: AnyRequest, dependencies: ApiDe
   return tenantResponse(documentOfTenant(tenant));
 };
 
-export const getTenant = route<undefined, ReturnType<typeof query>>({
+export const getTenant = route({
   method: 'get',
   path: PATH,
   summary: 'Get the Tenant',
   permission: 'tenant:read',
-  query,
+  query: { as_of: asOfParameter('The Tenant as it was') },
   response: { description: 'The Tenant that owns the key.', schema: tenantSchema, etag: true },
   reads: true,
   handle: async (request, dependencies) => {

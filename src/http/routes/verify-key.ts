@@ -6,8 +6,9 @@ import { digestOf, tenantOfKey, type Identity, type PresentedKey } from '../../l
 import { countedAddress } from '../../limits/client-address';
 import { TIMES } from '../../times';
 import type { ApiDependencies } from '../context';
-import { nameParameter, queryCheck } from '../query-parameters';
+import { choiceParameter } from '../query-parameters';
 import { serviceRoute, type ServiceRequest } from '../route';
+import { keyOf } from '../run-route';
 import { described, listOf, moment, record, text, uuid, oneOf } from '../schema';
 import { bodyCheck, invalid } from '../validation';
 
@@ -32,7 +33,7 @@ type Answer =
 /** How a request with this key would fare. Recorded as a use or a refusal of that key. */
 const verify = async (
   { key, permission, client }: Question,
-  { at, deadline }: Pick<ServiceRequest<unknown>, 'at' | 'deadline'>,
+  { at, deadline }: Pick<ServiceRequest, 'at' | 'deadline'>,
   { ledger, keyUses }: ApiDependencies,
 ): Promise<Answer> => {
   const tenantId = tenantOfKey(key);
@@ -45,10 +46,8 @@ const verify = async (
     // It may just have been granted.
     if (!isHeldBy(identity)) identity = await ledger.identify(presented, 0);
     const isAllowed = isHeldBy(identity);
-    const { id: applicationId, name: applicationName } = identity.application;
-    const known = { tenantId, keyId: identity.keyId, applicationId, applicationName };
     const refused = { reason: 'permission_missing', permissions: [String(permission)] } as const;
-    keyUses.count(known, at, isAllowed ? { operation: OPERATION } : refused, client);
+    keyUses.count(keyOf(identity), at, isAllowed ? { operation: OPERATION } : refused, client);
     return { identity, isAllowed: permission === undefined ? undefined : isAllowed };
   } catch (error) {
     if (!isRefusal(error) || error.code !== 'key_refused') throw error;
@@ -71,8 +70,8 @@ const verified = {
   allowed: described({ type: 'boolean' }, 'Whether it has the permission that was asked for.', true),
   as_of: described(moment, 'All this was so then. Keep it for at most a second.', '2026-01-31T12:00:00.000Z'),
 };
-const { valid: _always, ...onlyOfValidOrNot } = verified;
-const verifiedSchema = record('VerifiedKey', verified, Object.keys(onlyOfValidOrNot));
+const onlyOfValidOrNot = Object.keys(verified).filter((name) => name !== 'valid');
+const verifiedSchema = record('VerifiedKey', verified, onlyOfValidOrNot);
 
 const verifiedView = ({ identity, isAllowed }: Extract<Answer, { identity: Identity }>, asOf: string) => {
   const { application, tenantId, keyId, expiresAt } = identity;
@@ -140,17 +139,13 @@ export const verifyKey = serviceRoute<WireQuestion>({
   },
 });
 
-const query = queryCheck({
-  permission: nameParameter('What the client wants to do.', permissionNames, 'token:read'),
-});
-
-export const checkKey = serviceRoute<undefined, ReturnType<typeof query>>({
+export const checkKey = serviceRoute({
   method: 'get',
   path: '/keys/verify',
   summary: 'Ask the same without bodies, as proxies do before they forward',
   service: 'verify',
-  header: { name: 'verifyKey', description: 'The key that a client has sent.', example: 'key_…' },
-  query,
+  header: 'verifyKey',
+  query: { permission: choiceParameter('What the client wants to do.', permissionNames, 'token:read') },
   response: {
     description: 'The key is valid, and has the permission.',
     headers: ['tenantId', 'applicationId', 'keyId'],

@@ -102,16 +102,6 @@ export const ifRemoved =
     return outcome();
   };
 
-/** The work has the lock of a file, so it must not wait for anything outside of this process. */
-const settledThisTurn = async <T>(work: () => Promise<T>): Promise<T> => {
-  let next: NodeJS.Immediate | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const why = 'The work of advance awaited more than microtasks, so it was undone.';
-    next = setImmediate(() => reject(new Error(why)));
-  });
-  return Promise.race([work(), late]).finally(() => clearImmediate(next));
-};
-
 /** Never waits inside SQLite, so that other work of this thread goes on. */
 const begin = async (db: sqlite.Database, { path, busyMs }: SetAddress): Promise<void> => {
   for (const end = monotonicMs() + busyMs; ; await delay(TIMES.busyRetryMs))
@@ -245,7 +235,7 @@ const advanceIn = async (
   for (const [i, [tenantId, known]] of [...before].entries())
     outcomes.set(tenantId, isSameProgress(known, found[i]) ? 'done' : 'overtaken');
   const unmoved = [...before.keys()].filter((tenantId) => outcomes.get(tenantId) === 'done');
-  const commits = (await settledThisTurn(() => work(unmoved))).filter((commit) => {
+  const commits = (await work(unmoved)).filter((commit) => {
     const isEarly = isFreedTooEarly(before.get(commit.tenantId), commit, now.to);
     if (isEarly) outcomes.set(commit.tenantId, 'overtaken');
     return !isEarly;

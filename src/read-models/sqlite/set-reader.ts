@@ -12,14 +12,7 @@ import {
 import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
 import type { Head } from '../../event-log/event-log';
-import {
-  allThere,
-  inOrderOf,
-  type Control,
-  type ParkedTenant,
-  type Progress,
-  type ReadModelSet,
-} from '../read-models';
+import { inOrderOf, type Control, type ParkedTenant, type Progress, type ReadModelSet } from '../read-models';
 
 const MAX_NUMBERS = 100_000;
 
@@ -160,12 +153,11 @@ const lastOf =
 
 /** As one text, for the same reason. */
 const find =
-  ({ db, preparedByIndex, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['find']> =>
+  ({ preparedByIndex, collectionOf, numberOf }: Connection): InThisThread<ReadModelSet['find']> =>
   (tenantId, name, query) => {
     const { sql, values } = findIn(collectionOf(name), query);
     const row = preparedByIndex(sql).get(numberOf(tenantId) ?? null, ...values.map(storedField));
-    const what = (): string => `${name} of tenant ${tenantId} in ${db.location()}`;
-    return allThere(parsed((row as { found: string }).found) as Document[], query, what);
+    return parsed((row as { found: string }).found) as Document[];
   };
 
 /** As one text, too. */

@@ -5,14 +5,9 @@ import { randomUUID } from 'node:crypto';
  * behaviour is known: [seen] on a running 23.10.8, [source] read in its public source (branch oss-v23.10), or [unseen]
  * as documented, neither checked in the source nor tried on a node.
  */
-export interface StoredRecord {
+export interface StoredRecord extends Proposed {
   readonly stream: string;
   readonly revision: number;
-  readonly id: string;
-  readonly type: string;
-  readonly contentType: string;
-  readonly data: Uint8Array;
-  readonly metadata: Uint8Array;
   readonly created: number;
   readonly position: bigint;
 }

@@ -1,5 +1,6 @@
-import { MongoClient } from 'mongodb';
+import type { MongoClient } from 'mongodb';
 import { pause } from '../../../src/async/clock';
+import { mongoConnection } from '../../../src/mongodb/connection';
 import type { Member, ReplicaSet } from './replica-set';
 
 /** States of members, as MongoDB numbers them. */
@@ -42,17 +43,16 @@ export const membersOf = (client: MongoClient, { members: all }: ReplicaSet) => 
   return { all, primary, secondaries, areHealthy };
 };
 
-const replication = async ({ port }: Member, mode: 'alwaysOn' | 'off'): Promise<void> => {
-  const direct = new MongoClient(`mongodb://127.0.0.1:${port}/?directConnection=true`);
+/** Stops replication to a secondary, or resumes it. Frozen by a signal, it would still find the last writes in its socket. */
+export const replication = async ({ port }: Pick<Member, 'port'>, mode: 'stop' | 'resume'): Promise<void> => {
+  const url = `mongodb://127.0.0.1:${port}/admin?directConnection=true`;
+  const { db, close } = await mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
   const failPoint = 'stopReplProducer';
-  const { count } = (await direct.db('admin').command({ configureFailPoint: failPoint, mode })) as {
-    count: number;
-  };
-  if (mode === 'alwaysOn')
-    await direct
-      .db('admin')
-      .command({ waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 30_000 });
-  await direct.close();
+  const command = { configureFailPoint: failPoint, mode: mode === 'stop' ? 'alwaysOn' : 'off' };
+  const { count } = (await db.command(command)) as { count: number };
+  if (mode === 'stop')
+    await db.command({ waitForFailPoint: failPoint, timesEntered: count + 1, maxTimeMS: 30_000 });
+  await close();
 };
 
 /** Returns how to end the fault, once the instances have recovered from it. */
@@ -91,10 +91,10 @@ export const faultsOf = (client: MongoClient, set: ReplicaSet): readonly Fault[]
       'primary killed with writes that no majority had, which are rolled back',
       async () => {
         const [killed, others] = [await primary(), await secondaries()];
-        for (const member of others) await replication(member, 'alwaysOn');
+        for (const member of others) await replication(member, 'stop');
         await pause(500);
         await killed.kill();
-        for (const member of others) await replication(member, 'off');
+        for (const member of others) await replication(member, 'resume');
         return killed.restart;
       },
     ],
