@@ -46,7 +46,6 @@ describe('tenant-ledger backup', () => {
     const copy = await startService({ DATA_DIR: elsewhere, ...EMBEDDED });
     const { json } = await ask(`${copy.url}/tenants/self`, { key: service.key });
     expect(json.name).toBe('Between');
-    await copy.stop();
   });
 
   it('says what to do if there is nothing to back up, or another kind of log', async () => {

@@ -43,12 +43,17 @@ describe('a command that writes', () => {
       `tenant set-plan ${tenant} --included-tokens 1`,
       `application create --tenant ${tenant} --id ${id} --name A --type public`,
       `application rename --tenant ${tenant} ${id} --name B`,
+      `application set-permissions --tenant ${tenant} ${id}`,
       `application regenerate --tenant ${tenant} ${id}`,
       `key create --tenant ${tenant} --application ${id}`,
       `application delete --tenant ${tenant} ${id} --yes`,
       `tenant delete ${tenant} --yes`,
     ])
       await json(`${line} --actor ${actor}`);
+    const add = `service create --name Gateway --may facts --actor ${actor}`;
+    const { service_id: service, key_id: key } = await json(add);
+    for (const line of [`key add ${service}`, `key revoke ${key}`, `revoke ${service}`])
+      await json(`service ${line} --actor ${actor}`);
     for (const { metadata } of await eventsIn(folder))
       expect(metadata).toMatchObject({ actor: { id: actor } });
   });

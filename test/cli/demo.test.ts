@@ -74,15 +74,6 @@ describe('tenant-ledger demo', () => {
     expect(age(times.at(-1))).toBeGreaterThan(0);
   });
 
-  it('has rows of last week', async () => {
-    const service = await startService();
-    const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
-    const path = `/logs?start_date=${daysAgo(14)}&end_date=${daysAgo(7)}`;
-    const { json } = await ask(`${service.url}${path}`, { key: service.key });
-    expect(json.pagination.total_items).toBeGreaterThan(7);
-    expect(await service.stop()).toBe(0);
-  });
-
   it('has changed a setting since last week, and says so', async () => {
     const service = await startService();
     const get = async (path: string) => (await ask(`${service.url}${path}`, { key: service.key })).json;
@@ -94,6 +85,5 @@ describe('tenant-ledger demo', () => {
     expect(changes).toEqual([{ field: 'settings.fingerprint_tokens', from: false, to: true }]);
     const { id, key_id: own } = await get('/applications/key');
     expect([actor, key_id]).toEqual([{ type: 'application', id, name: 'Management' }, own]);
-    expect(await service.stop()).toBe(0);
   });
 });

@@ -3,12 +3,13 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Finding } from '../../src/app/doctor';
+import { beforeTests } from '../support/before-tests';
 import { onDisk, whyNoDisks } from '../support/disks';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { operatorAt } from '../support/operator';
-import { allProjected, serviceProcess, type Service } from '../support/service';
+import { allProjected, serviceProcess } from '../support/service';
 import { liveSetFile } from '../support/set-files';
 import { until } from '../support/waiting';
 
@@ -37,9 +38,8 @@ const contentsOf = (folder: string): Readonly<Record<string, string>> =>
   );
 
 describe('tenant-ledger doctor', () => {
-  let service: Service;
+  const service = beforeTests(() => serviceProcess(EMBEDDED));
   beforeAll(async () => {
-    service = await serviceProcess(EMBEDDED);
     await allProjected(service);
   });
   afterAll(async () => {

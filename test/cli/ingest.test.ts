@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { beside } from '../support/beside';
+import { ALL_PERMISSIONS, besideForTests } from '../support/beside';
 import { fileOf } from '../support/fact-file';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
 import { freshFolder } from '../support/folders';
@@ -11,7 +11,7 @@ import { ask } from '../support/http';
 import { eventsIn, operatorAt, type Operator } from '../support/operator';
 import { seed, seeded } from '../support/property';
 import { readingsOf } from '../support/readings';
-import { command, spawnProgram, startService, type Finished, type Service } from '../support/service';
+import { command, serviceForTests, spawnProgram, type Finished } from '../support/service';
 import { until } from '../support/waiting';
 
 interface Done {
@@ -197,16 +197,10 @@ describe('ingest without a server', () => {
 });
 
 describe('ingest beside a server', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService({ DEMO: 'false' });
-  });
+  const service = serviceForTests({ DEMO: 'false' });
 
-  const newTenant = async () => {
-    const session = await beside(service);
-    const { tenantId } = await session.newTenant();
-    return { tenantId, key: (await session.newOwner(tenantId)).key };
-  };
+  const by = besideForTests(service);
+  const newTenant = () => by.newTenant('Acme', ALL_PERMISSIONS);
 
   const allRows = async (key: string): Promise<readonly { id: string; entity_type: string }[]> => {
     const rows: { id: string; entity_type: string }[] = [];

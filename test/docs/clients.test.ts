@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -31,20 +31,26 @@ const started = (lines: string, { url, key }: Pick<Service, 'url' | 'key'>) => {
   return { ended, printed: () => out.split('\n').filter((line) => line !== ''), stop: () => child.kill() };
 };
 
+/** A server that answers as the test says. */
+const serving = async (answer: RequestListener) => {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, close: () => server.close() };
+};
+
 describe('docs/clients.md', () => {
   it('has a client that repeats what is worth repeating, with one idempotency key', async () => {
     const keys: unknown[] = [];
-    const server = createServer((request, response) => {
+    const { url, close } = await serving((request, response) => {
       keys.push(request.headers['svc-idempotency-key']);
       if (keys.length === 1) return void request.socket.destroy();
       if (keys.length === 2) return void response.writeHead(503, { 'Retry-After': '1' }).end();
       response.writeHead(keys.length === 3 ? 200 : 503).end('{}');
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    });
     const lines = `for (const method of ['PUT', 'GET']) console.log((await call(method, '/')).status);`;
     expect(await started(lines, { url, key: 'key' }).ended).toEqual(['200', '503']);
-    server.close();
+    close();
     expect(keys.slice(0, 3)).toEqual(Array.from({ length: 3 }, () => keys[0]));
     expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
     expect(keys.slice(3)).toEqual([undefined]);
@@ -76,7 +82,7 @@ describe('docs/clients.md', () => {
     await renamed('Before');
     await seen('Before');
     expect(await service.stop()).toBe(0);
-    const again = await startService({ PORT: port, DATA_DIR: folder });
+    await startService({ PORT: port, DATA_DIR: folder });
     await renamed('After');
     await seen('After');
     following.stop();
@@ -84,7 +90,6 @@ describe('docs/clients.md', () => {
     const ids = following.printed().map((line) => line.split(' ')[0]);
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids.length).toBeGreaterThanOrEqual(rows + 6);
-    expect(await again.stop()).toBe(0);
   });
 
   it('shows how it is used', async () => {
@@ -106,13 +111,11 @@ describe('docs/clients.md', () => {
 
   it('has a stream that waits as long as it is told before it connects again', async () => {
     const arrivals: number[] = [];
-    const server = createServer((_, response) => {
+    const { url, close } = await serving((_, response) => {
       arrivals.push(Date.now());
       if (arrivals.length === 1) return void response.writeHead(429, { 'Retry-After': '3' }).end();
       response.end('{"id":"a","position":"1","data":{}}\n');
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    });
     const following = started(`for await (const { id } of followEvents()) console.log(id);`, {
       url,
       key: 'x',
@@ -120,7 +123,7 @@ describe('docs/clients.md', () => {
     await until(() => following.printed().length > 0, 30_000);
     following.stop();
     await following.ended;
-    server.close();
+    close();
     expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThanOrEqual(2_900);
   });
 

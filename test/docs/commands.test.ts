@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beside } from '../support/beside';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { has } from '../support/programs';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
+import { installed } from './installed';
 import { blocks, ROOT } from './pages';
 
 const run = promisify(execFile);
@@ -26,23 +27,18 @@ const scripts: Readonly<Record<string, readonly string[]>> = {
 const PREAMBLE = 'set -e\ncurl() { command curl --fail-with-body "$@"; }\n';
 
 describe('the commands work as written, one after the other', () => {
-  let service: Service;
+  const service = serviceForTests();
   let env: Readonly<Record<string, string>>;
   let leaked: () => Promise<string>;
-  const bin = freshFolder();
 
   beforeAll(async () => {
-    service = await startService();
     const by = await beside(service);
     const get = async (path: string) => (await ask(`${service.url}${path}`, { key: service.key })).json;
     const { id: TENANT } = await get('/tenants/self');
     const { key_id: KEY_ID } = await get('/applications/key');
     leaked = async () => (await by.newOwner(TENANT)).key;
-    const program = join(bin, 'tenant-ledger');
-    writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/dist/src/cli/main.js" "$@"\n`);
-    chmodSync(program, 0o755);
     const EVENT = (await get('/logs?size=1')).data[0].id;
-    env = { PATH: `${bin}:${process.env['PATH']}`, DATA_DIR: service.folder, URL: service.url };
+    env = { PATH: `${installed()}:${process.env['PATH']}`, DATA_DIR: service.folder, URL: service.url };
     env = { ...env, KEY: service.key, TENANT, KEY_ID, EVENT };
   });
 

@@ -1,28 +1,19 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { appendToEnd } from '../../src/event-log/event-log';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 import { storesOf, openLogIn } from '../support/profile';
-import { command, startService, type Service } from '../support/service';
+import { has } from '../support/programs';
+import { command, serviceForTests, type Service } from '../support/service';
 import { shellWords } from '../support/shell-words';
-import { blocks, ROOT } from './pages';
+import { installed } from './installed';
+import { blocks } from './pages';
 
 const run = promisify(execFile);
 
 const LINES = blocks('docs/investigations.md', 'sh').flatMap((text) => text.trim().split('\n'));
-
-const hasJq = (): boolean => {
-  try {
-    execFileSync('jq', ['--version']);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 /** A service with a history that has a result for each question. */
 const withHistory = async (service: Service) => {
@@ -70,19 +61,14 @@ const withHistory = async (service: Service) => {
 };
 
 describe('docs/investigations.md', () => {
-  let service: Service;
+  const service = serviceForTests();
   let ids: Readonly<Record<string, string>>;
-  const [folder, bin] = [freshFolder(), freshFolder()];
+  const [folder, bin] = [freshFolder(), installed()];
   beforeAll(async () => {
-    service = await startService();
     ids = await withHistory(service);
-    const program = join(bin, 'tenant-ledger');
-    const main = join(ROOT, 'dist', 'src', 'cli', 'main.js');
-    writeFileSync(program, `#!/bin/sh\nexec ${process.execPath} ${main} "$@"\n`);
-    chmodSync(program, 0o755);
   });
 
-  const isRun = (line: string): boolean => !line.includes('| jq') || hasJq();
+  const isRun = (line: string): boolean => !line.includes('| jq') || has('jq', '--version');
   for (const skipped of LINES.filter((line) => !isRun(line)))
     it.skip(`works as written, but jq is not installed: ${skipped}`, () => undefined);
   /** A command with neither a pipe nor a file in the folder does not need its own process. */

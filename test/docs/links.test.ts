@@ -6,15 +6,9 @@ import { routes } from '../../src/http/api';
 import { headerNames } from '../../src/http/context';
 import { openApiDocument } from '../../src/http/openapi/document';
 import { campaigns } from '../campaigns';
+import { pages as documented, ROOT } from './pages';
 
-const ROOT = join(__dirname, '..', '..', '..');
-
-const pages = [
-  ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
-  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => join('docs', name)),
-];
+const pages = [...new Set([...readdirSync(ROOT).filter((name) => name.endsWith('.md')), ...documented])];
 
 /** As GitHub generates them. */
 const anchorOf = (heading: string): string =>

@@ -1,12 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parse } from 'yaml';
-import { makeMetrics } from '../../src/app/metrics';
 import { freshFolder } from '../support/folders';
 import { readMetrics } from '../support/metrics';
 import { operatorAt } from '../support/operator';
-
-const FOLDER = join(__dirname, '..', '..', '..', 'docs', 'monitoring');
+import { textOf } from './pages';
+import { metricsOfNothing } from './tables';
 
 interface Rule {
   readonly alert: string;
@@ -21,10 +18,10 @@ interface Dashboard {
   }[];
 }
 
-const rules = (
-  parse(readFileSync(join(FOLDER, 'alerts.yml'), 'utf8')) as { groups: { rules: Rule[] }[] }
-).groups.flatMap((group) => group.rules);
-const dashboard = JSON.parse(readFileSync(join(FOLDER, 'dashboard.json'), 'utf8')) as Dashboard;
+const rules = (parse(textOf('docs/monitoring/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  (group) => group.rules,
+);
+const dashboard = JSON.parse(textOf('docs/monitoring/dashboard.json')) as Dashboard;
 
 /** From others: Prometheus itself, and its node and blackbox exporters. */
 const FOREIGN = new Set([
@@ -47,14 +44,7 @@ const NOT_SHOWN = ['tenant_ledger_build_info', 'tenant_ledger_rate_limits_shared
 describe('the files in docs/monitoring', () => {
   let known: ReadonlySet<string>;
   beforeAll(async () => {
-    const { registry } = makeMetrics(() => ({
-      isReady: false,
-      isLogUp: false,
-      limits: undefined,
-      backupAge: undefined,
-      status: () => Promise.reject(new Error('closed')),
-    }));
-    const { families } = readMetrics(await registry.metrics());
+    const { families } = readMetrics(await metricsOfNothing().metrics());
     known = new Set(
       [...families].flatMap(([name, { type }]) =>
         type === 'histogram' ? [`${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],

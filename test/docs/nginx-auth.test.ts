@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { makeKey } from '../../src/ledger/api-key';
@@ -13,9 +13,8 @@ import { itIf } from '../support/it-if';
 import { has } from '../support/programs';
 import { newService } from '../support/services';
 import { startService } from '../support/service';
-import { until } from '../support/waiting';
-
-const CONFIG = join(__dirname, '..', '..', '..', 'docs', 'deployment', 'nginx-auth.conf');
+import { succeeds, until } from '../support/waiting';
+import { textOf } from './pages';
 
 describe('docs/deployment/nginx-auth.conf', () => {
   itIf(has('nginx', '-v'), 'no nginx')(
@@ -31,7 +30,7 @@ describe('docs/deployment/nginx-auth.conf', () => {
       const [port, behind] = [await freePort(), await freePort()];
       const own = join(folder, 'service.conf');
       writeFileSync(own, `proxy_set_header SVC-API-KEY ${key};`, { mode: 0o600 });
-      const locations = readFileSync(CONFIG, 'utf8')
+      const locations = textOf('docs/deployment/nginx-auth.conf')
         .replace('http://127.0.0.1:8080', service.url)
         .replace('127.0.0.1:9000', `127.0.0.1:${behind}`)
         .replace('/etc/nginx/tenant-ledger-service.conf', own);
@@ -55,12 +54,7 @@ describe('docs/deployment/nginx-auth.conf', () => {
           headers: { 'SVC-TENANT-ID': 'forged' },
           ...(sent === undefined ? {} : { key: sent }),
         });
-      await until(() =>
-        get().then(
-          () => true,
-          () => false,
-        ),
-      );
+      await until(() => succeeds(get()));
       expect(await get(reader.key)).toMatchObject({ status: 200, text: `${tenantId} undefined` });
       expect((await get(other.key)).status).toBe(403);
       for (const sent of [undefined, makeKey(tenantId)]) expect((await get(sent)).status).toBe(401);

@@ -1,11 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-
-const DOCS = join(__dirname, '..', '..', '..', 'docs');
+import { textOf } from './pages';
 
 describe('the picture of what it costs', () => {
-  const page = readFileSync(join(DOCS, 'costs.md'), 'utf8');
-  const picture = readFileSync(join(DOCS, 'costs.svg'), 'utf8');
+  const page = textOf('docs/costs.md');
+  const picture = textOf('docs/costs.svg');
   const rows = [...page.matchAll(/^\| (GET|PUT): (.+?) +\| ([0-9,]+) +\| ([0-9, ]+) \|$/gm)];
 
   it('shows the medians of the table beside it, and its runs are there', () => {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freshFolder } from '../support/folders';
@@ -7,14 +7,15 @@ import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { has } from '../support/programs';
 import { storesOf } from '../support/profile';
-import { loggedBy, startService, type Service } from '../support/service';
+import { loggedBy, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
-import { blocks, ROOT, textOf } from './pages';
+import { installed } from './installed';
+import { blocks, textOf } from './pages';
 
 const run = promisify(execFile);
 
 describe('docs/services.md', () => {
-  let service: Service;
+  const service = serviceForTests();
   let env: NodeJS.ProcessEnv;
   const folder = freshFolder();
   const tenantId = async () =>
@@ -24,12 +25,8 @@ describe('docs/services.md', () => {
   const questions = () => loggedBy(service, '"/keys/verify"').length;
 
   beforeAll(async () => {
-    service = await startService();
-    const program = join(folder, 'tenant-ledger');
-    writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/dist/src/cli/main.js" "$@"\n`);
-    chmodSync(program, 0o755);
     env = {
-      PATH: `${folder}:${process.env['PATH']}`,
+      PATH: `${installed()}:${process.env['PATH']}`,
       URL: service.url,
       KEY: service.key,
       DATA_DIR: service.folder,

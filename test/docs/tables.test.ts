@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ROOT } from './pages';
 import { tables } from './tables';
 
 /**
  * The tables in docs/ are generated from the code. A table is between `<!-- name -->` and `<!-- /name -->`. `npm run
  * docs` rewrites them; otherwise this test reports which one is out of date.
  */
-const ROOT = join(__dirname, '..', '..', '..');
 const writing = process.env['WRITE_DOCS'] === '1';
 
 const withTables = (text: string, file: string): string =>

@@ -73,6 +73,16 @@ const rateLimits = (): string =>
     ]),
   );
 
+/** As they are before a program has opened anything. */
+export const metricsOfNothing = () =>
+  makeMetrics(() => ({
+    isReady: false,
+    isLogUp: false,
+    limits: undefined,
+    backupAge: undefined,
+    status: () => Promise.reject(new Error('closed')),
+  })).registry;
+
 /** prom-client keeps the names of labels where its types do not show them. */
 interface Described {
   readonly name: string;
@@ -85,14 +95,8 @@ interface Described {
 const metrics = (): string =>
   table(
     ['Metric', 'Labels', 'Meaning'],
-    makeMetrics(() => ({
-      isReady: false,
-      isLogUp: false,
-      limits: undefined,
-      backupAge: undefined,
-      status: () => Promise.reject(new Error('closed')),
-    }))
-      .registry.getMetricsAsArray()
+    metricsOfNothing()
+      .getMetricsAsArray()
       .map((metric) => metric as unknown as Described)
       .filter(({ name }) => name.startsWith('tenant_ledger_'))
       .map(({ name, help, labelNames }) => [code(name), labelNames.map(code).join(', ') || 'none', help]),

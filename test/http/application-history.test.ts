@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { updateApplication } from '../../src/domain/applications';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
-let service: Service;
-let by: Beside;
+const service = serviceForTests();
+const by = besideForTests(service);
 let tenantId: string;
 let owner: { id: string; key: string; keyId: string };
 
-beforeAll(async () => {
-  service = await startService();
-  by = await beside(service);
-});
 beforeEach(async () => {
   ({ tenantId } = await by.newTenant());
   owner = await by.newOwner(tenantId);

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { newKey } from '../../src/ledger/api-key';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse, sendRaw } from '../support/raw';
-import { loggedBy, startService, type Service } from '../support/service';
+import { loggedBy, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
 describe('authentication', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests();
+  const by = besideForTests(service);
   let tenantId: string;
   let newIsolated: () => Promise<IsolatedTenant>;
   const manager = ({ callers }: IsolatedTenant) =>
@@ -18,8 +18,6 @@ describe('authentication', () => {
   const call = (path: string, asking: AskOptions = {}) => ask(`${service.url}${path}`, asking);
 
   beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
     tenantId = await by.tenantId();
     newIsolated = await isolatedTenants(service.folder);
   });
@@ -37,7 +35,7 @@ describe('authentication', () => {
   describe('401', () => {
     let reference: ReturnType<typeof essence>;
     const refused = (response: ApiResponse): void => {
-      expectProblem(response, { status: 401, code: 'key_refused' });
+      expectProblem(response, 401, 'key_refused');
       expect(essence(response)).toEqual(reference);
     };
     beforeAll(async () => {
@@ -198,8 +196,7 @@ describe('authentication', () => {
     it('names the permission, and is sent after the route was found and before the body is looked at', async () => {
       const { key } = await by.newApplication(tenantId, 'public', 'token:create');
       const missing = await call('/tenants/self', { key });
-      const more = ['required_permission', 'application_type', 'assignable'];
-      expectProblem(missing, { status: 403, code: 'permission_missing', instance: '/tenants/self', more });
+      expectProblem(missing, 403, 'permission_missing');
       const head = await call('/tenants/self', { key, method: 'HEAD' });
       expect([head.status, head.text]).toEqual([403, '']);
       expect((await call('/nowhere', { key })).status).toBe(404);

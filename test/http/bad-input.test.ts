@@ -1,8 +1,8 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { received } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 const bytes = (...dependencies: readonly (string | readonly number[])[]): Buffer =>
@@ -10,35 +10,27 @@ const bytes = (...dependencies: readonly (string | readonly number[])[]): Buffer
     dependencies.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.from(part))),
   );
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
+const service = serviceForTests();
 
 describe('bad input', () => {
-  let by: Beside;
+  const by = besideForTests(service);
   let events: number;
 
   const put = (
     body: string | Buffer | undefined,
     headers: Record<string, string> = { 'Content-Type': 'application/json' },
-    path = '/tenants/self',
   ) =>
-    received(`${service.url}${path}`, {
+    received(`${service.url}/tenants/self`, {
       method: 'PUT',
       headers: { 'SVC-API-KEY': service.key, ...headers },
       ...(body === undefined ? {} : { body }),
     });
 
   beforeAll(async () => {
-    by = await beside(service);
     events = await by.count();
   });
   afterEach(async () => {
     expect(await by.count()).toBe(events);
-  });
-  afterAll(async () => {
-    expect(service.stderr()).not.toMatch(/"level":50|internal_error/);
   });
 
   describe('400', () => {
@@ -94,21 +86,7 @@ describe('bad input', () => {
       ['unclosed levels', '['.repeat(50_000), ['body']],
     ])('%s', async (_, body, fields) => {
       const response = await put(body);
-      expectProblem(response, { status: 400, code: 'validation_failed', instance: '/tenants/self', fields });
-    });
-
-    it.each([
-      ['?a=1&a=2', 'a'],
-      ['?name[x]=1', 'name[x]'],
-      ['?name%5B%5D=1', 'name[]'],
-    ])('the query %s', async (query, field) => {
-      const response = await put('{"name":"A"}', undefined, `/tenants/self${query}`);
-      expectProblem(response, {
-        status: 400,
-        code: 'validation_failed',
-        instance: '/tenants/self',
-        fields: [field],
-      });
+      expectProblem(response, 400, 'validation_failed', ...fields);
     });
 
     it.each<[string, Buffer, string]>([
@@ -127,7 +105,7 @@ describe('bad input', () => {
       ['gzip of malformed JSON', gzipSync('{"name"'), 'gzip'],
     ])('%s', async (_, body, encoding) => {
       const response = await put(body, { 'Content-Type': 'application/json', 'Content-Encoding': encoding });
-      expectProblem(response, { status: 400, code: 'validation_failed', fields: ['body'] });
+      expectProblem(response, 400, 'validation_failed', 'body');
     });
 
     it('names the maximum length of a name', async () => {
@@ -142,12 +120,8 @@ describe('bad input', () => {
     it('one byte too many', async () => {
       const body = JSON.stringify({ name: '', id: 'x'.repeat(65_536 - 19) });
       expect(Buffer.byteLength(body)).toBe(65_536);
-      expectProblem(await put(body), { status: 400, code: 'validation_failed', fields: ['name'] });
-      expectProblem(await put(`${body} `), {
-        status: 413,
-        code: 'body_too_large',
-        instance: '/tenants/self',
-      });
+      expectProblem(await put(body), 400, 'validation_failed', 'name');
+      expectProblem(await put(`${body} `), 413, 'body_too_large');
     });
 
     it.each([
@@ -155,7 +129,7 @@ describe('bad input', () => {
       ['much too large', 'x'.repeat(5_000_000)],
     ])('%s', async (_, body) => {
       const response = await put(body);
-      expectProblem(response, { status: 413, code: 'body_too_large' });
+      expectProblem(response, 413, 'body_too_large');
       expect(response.json.detail).toContain('65536');
     });
 
@@ -172,15 +146,15 @@ describe('bad input', () => {
         body: stream,
         duplex: 'half',
       });
-      expectProblem(response, { status: 413, code: 'body_too_large' });
+      expectProblem(response, 413, 'body_too_large');
     });
 
     it('a small body that decompresses to a hundred megabytes', async () => {
       const bomb = gzipSync(Buffer.alloc(100_000_000, 32));
       const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
       const small = bomb.subarray(0, 60_000);
-      expectProblem(await put(small, headers), { status: 413, code: 'body_too_large' });
-      expectProblem(await put(bomb, headers), { status: 413, code: 'body_too_large' });
+      expectProblem(await put(small, headers), 413, 'body_too_large');
+      expectProblem(await put(bomb, headers), 413, 'body_too_large');
     });
   });
 
@@ -205,19 +179,16 @@ describe('bad input', () => {
       'application/json; charset="windows-1252"',
     ])('%s', async (type) => {
       const response = await put('{"name":"A"}', { 'Content-Type': type });
-      expectProblem(response, { status: 415, code: 'unsupported_media_type', instance: '/tenants/self' });
+      expectProblem(response, 415, 'unsupported_media_type');
     });
 
     it('no Content-Type', async () => {
-      expectProblem(await put(Buffer.from('{"name":"A"}'), {}), {
-        status: 415,
-        code: 'unsupported_media_type',
-      });
+      expectProblem(await put(Buffer.from('{"name":"A"}'), {}), 415, 'unsupported_media_type');
     });
 
     it.each(['compress', 'zstd', 'nonsense', 'gzip, gzip'])('encoded with %s', async (encoding) => {
       const headers = { 'Content-Type': 'application/json', 'Content-Encoding': encoding };
-      expectProblem(await put('{"name":"A"}', headers), { status: 415, code: 'unsupported_media_type' });
+      expectProblem(await put('{"name":"A"}', headers), 415, 'unsupported_media_type');
     });
   });
 });

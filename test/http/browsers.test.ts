@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { ask } from '../support/http';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 
 const OURS = 'https://app.example.com';
 const FOREIGN = 'https://evil.example.com';
@@ -27,10 +27,7 @@ const plain = (url: string, headers: Record<string, string>, method = 'GET'): Pr
   });
 
 describe('the API, called by browsers', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService({ CORS_ORIGINS: `${OURS},http://localhost:3000`, RATE_LIMITS: '' });
-  });
+  const service = serviceForTests({ CORS_ORIGINS: `${OURS},http://localhost:3000`, RATE_LIMITS: '' });
 
   const from = (origin: string, more: Record<string, string> = {}) =>
     plain(`${service.url}/tenants/self`, { Origin: origin, 'SVC-API-KEY': service.key, ...more });
@@ -99,18 +96,12 @@ describe('the API, called by browsers', () => {
       const other = await startService({ CORS_ORIGINS: '*', RATE_LIMITS: 'global=1/60/60' });
       const call = (method: string) =>
         plain(other.url, { Origin: FOREIGN, 'Access-Control-Request-Method': 'PUT' }, method);
-      try {
-        const answers = [await call('OPTIONS'), await call('GET')];
-        expect(
-          answers.map(({ status, headers }) => [status, headers['access-control-allow-origin']]),
-        ).toEqual([
-          [204, '*'],
-          [429, '*'],
-        ]);
-        expect(answers[1]?.headers['access-control-expose-headers']).toContain('Retry-After');
-      } finally {
-        await other.stop();
-      }
+      const answers = [await call('OPTIONS'), await call('GET')];
+      expect(answers.map(({ status, headers }) => [status, headers['access-control-allow-origin']])).toEqual([
+        [204, '*'],
+        [429, '*'],
+      ]);
+      expect(answers[1]?.headers['access-control-expose-headers']).toContain('Retry-After');
     });
 
     it('lets pages take part in traces', async () => {
@@ -123,17 +114,10 @@ describe('the API, called by browsers', () => {
 
     it('sends no CORS headers where no origin is allowed', async () => {
       const other = await startService();
-      try {
-        const { headers } = await plain(`${other.url}/permissions`, {
-          Origin: OURS,
-          'SVC-API-KEY': other.key,
-        });
-        const asked = await plain(`${other.url}/tenants/self`, { Origin: OURS }, 'OPTIONS');
-        const names = [...Object.keys(headers), ...Object.keys(asked.headers)];
-        expect(names.filter((name) => name.startsWith('access-control'))).toEqual([]);
-      } finally {
-        await other.stop();
-      }
+      const { headers } = await plain(`${other.url}/permissions`, { Origin: OURS, 'SVC-API-KEY': other.key });
+      const asked = await plain(`${other.url}/tenants/self`, { Origin: OURS }, 'OPTIONS');
+      const names = [...Object.keys(headers), ...Object.keys(asked.headers)];
+      expect(names.filter((name) => name.startsWith('access-control'))).toEqual([]);
     });
   });
 });

@@ -2,29 +2,23 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { RouteRequest } from '../../src/http/route';
 import { exportLogs } from '../../src/http/routes/log-csv';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { ask } from '../support/http';
 import { openAppIn } from '../support/profile';
 import { fact } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 const linesOf = (csv: string): readonly string[] => csv.split('\r\n').slice(0, -1);
 
 describe('CSV', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests({ DEMO: 'false' });
+  const by = besideForTests(service);
   let customer: Customer;
   beforeAll(async () => {
-    service = await startService({ DEMO: 'false' });
-    by = await beside(service);
     customer = await customerOf(() => service, by);
     const tokens = Array.from({ length: 1_201 }, (_, i) => fact('TokenCreated', `token ${i}`));
     await customer.report(...tokens, fact('CardRead', 'card, "one"'));
-  });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-    expect(service.stderr()).not.toContain('"level":50');
   });
 
   const get = (path: string) => ask(`${service.url}${path}`, { key: customer.key });

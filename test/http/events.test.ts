@@ -5,17 +5,15 @@ import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { updateApplication } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
 import { newKey } from '../../src/ledger/api-key';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests, type NewTenant } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact, reportFacts } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
-
-type Owner = Awaited<ReturnType<Beside['newApplication']>> & { readonly tenantId: string };
 
 interface Event {
   readonly id: string;
@@ -33,21 +31,14 @@ const eventsIn = (text: string): readonly Event[] =>
   linesOf(text).filter((line) => 'id' in line) as unknown as readonly Event[];
 
 describe('raw events over HTTP', () => {
-  let service: Service;
-  let by: Beside;
-  let owner: Owner;
-  let stranger: Owner;
+  const service = serviceForTests();
+  const by = besideForTests(service);
+  let owner: NewTenant;
+  let stranger: NewTenant;
   beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-    const newOwner = async (): Promise<Owner> => {
-      const { tenantId } = await by.newTenant();
-      return {
-        tenantId,
-        ...(await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read', 'tenant:update')),
-      };
-    };
-    [owner, stranger] = [await newOwner(), await newOwner()];
+    const permissions = ['log:read', 'tenant:read', 'tenant:update'];
+    owner = await by.newTenant('Acme', permissions);
+    stranger = await by.newTenant('Other', permissions);
     const put = await ask(`${service.url}/tenants/self`, {
       method: 'PUT',
       key: owner.key,
@@ -59,11 +50,6 @@ describe('raw events over HTTP', () => {
       fact('TokenCreated', 'tok_1'),
       fact('TokenRead', 'tok_1'),
     ]);
-  });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-    // Readers that disconnect are not an error.
-    expect(service.stderr()).not.toContain('"level":50');
   });
 
   const get = (query = '', key = owner.key, headers: Record<string, string> = {}) =>
@@ -121,7 +107,7 @@ describe('raw events over HTTP', () => {
     });
     expect(rows.find((row) => row.includes(',TokenCreated,'))).toContain(',fact,token,tok_1,create,');
     const followed = await get('?follow=true', owner.key, { Accept: 'text/csv' });
-    expectProblem(followed, { status: 400, code: 'validation_failed', fields: ['follow'] });
+    expectProblem(followed, 400, 'validation_failed', 'follow');
   });
 
   it('state where the request came from, unless that is turned off', async () => {
@@ -219,15 +205,11 @@ describe('raw events over HTTP', () => {
         await get('', owner.key, { 'Last-Event-ID': position }),
       ]) {
         const field = 'after' in answer.json.errors ? 'after' : 'Last-Event-ID';
-        expectProblem(answer, { status: 400, code: 'validation_failed', fields: [field] });
+        expectProblem(answer, 400, 'validation_failed', field);
         expect(answer.json.errors[field][0]).toContain('for example tenant:12');
       }
     // A stranger's position is one of the caller's own events, or of none.
-    expectProblem(await get('?after=activity:9', stranger.key), {
-      status: 400,
-      code: 'validation_failed',
-      fields: ['after'],
-    });
+    expectProblem(await get('?after=activity:9', stranger.key), 400, 'validation_failed', 'after');
   });
 
   it('tell where an end by the limit was, and what was asked', async () => {
@@ -291,16 +273,7 @@ describe('raw events over HTTP', () => {
     ['?start_date=2022-01-02&end_date=2022-01-01', 'start_date'],
   ];
   it.each(misuse)('refuse %s', async (query, field) => {
-    expectProblem(await get(query), { status: 400, code: 'validation_failed', fields: [field] });
-  });
-
-  it('require a permission', async () => {
-    const { key } = await by.newApplication(owner.tenantId, 'management', 'tenant:read');
-    expectProblem(await get('', key), {
-      status: 403,
-      code: 'permission_missing',
-      more: ['required_permission', 'application_type', 'assignable'],
-    });
+    expectProblem(await get(query), 400, 'validation_failed', field);
   });
 
   it("are found by id, in the caller's own tenant only", async () => {
@@ -312,15 +285,13 @@ describe('raw events over HTTP', () => {
     const nowhere = await ask(`${service.url}/events/7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11`, {
       key: stranger.key,
     });
-    for (const response of [elsewhere, nowhere])
-      expectProblem(response, { status: 404, code: 'event_not_found' });
+    for (const response of [elsewhere, nowhere]) expectProblem(response, 404, 'event_not_found');
     const { trace_id: _, instance: __, ...body } = elsewhere.json;
     expect(nowhere.json).toMatchObject(body);
   });
 
   it('are found by id even while they park the tenant, and after they were set aside', async () => {
-    const { tenantId } = await by.newTenant();
-    const { key } = await by.newApplication(tenantId, 'management', 'log:read');
+    const { tenantId, key } = await by.newTenant('Acme', ['log:read']);
     const [bad = ''] = await reportFacts(service.folder, tenantId, [{ type: 'TokenCreated', data: {} }]);
     const expectFound = async (): Promise<void> => {
       const { status, json } = await ask(`${service.url}/events/${bad}`, { key });
@@ -356,20 +327,19 @@ describe('raw events over HTTP', () => {
     });
 
     const endings = [
-      ['whose key is revoked', 'key_refused', ({ keyId }: Owner) => revokeKey(keyId)],
+      ['whose key is revoked', 'key_refused', ({ keyId }: NewTenant) => revokeKey(keyId)],
       [
         'whose key loses the permission',
         'permission_missing',
-        ({ id }: Owner) => updateApplication(id, { permissions: ['tenant:read'] }),
+        ({ id }: NewTenant) => updateApplication(id, { permissions: ['tenant:read'] }),
       ],
       ['whose tenant is deleted', 'key_refused', () => deleteTenant()],
     ] as const;
     it.each(endings)('and %s end, with the reason', async (_, reason, ending) => {
-      const { tenantId } = await by.newTenant();
-      const application = { tenantId, ...(await by.newApplication(tenantId, 'management', 'log:read')) };
-      const stream = await following(`${service.url}/events?follow=true`, application.key);
+      const reader = await by.newTenant('Acme', ['log:read']);
+      const stream = await following(`${service.url}/events?follow=true`, reader.key);
       await until(() => stream.text().includes('KeyAdded'));
-      await by.write(tenantId, ending(application));
+      await by.write(reader.tenantId, ending(reader));
       await until(stream.isOver);
       expect(linesOf(stream.text()).at(-1)).toEqual({ end: { reason, position: expect.any(String) } });
     });
@@ -390,7 +360,7 @@ describe('raw events over HTTP', () => {
       const url = `${service.url}/events?follow=true&type=ReactorDeleted`;
       const open = await Promise.all(Array.from({ length: 20 }, () => following(url, owner.key)));
       expect(open.map(({ response }) => response.status)).toEqual(open.map(() => 200));
-      expectProblem(await get('?follow=true'), { status: 429, code: 'too_many_streams' });
+      expectProblem(await get('?follow=true'), 429, 'too_many_streams');
       expect((await get('')).status).toBe(200);
       expect((await get('', stranger.key)).status).toBe(200);
       await Promise.all(open.map(({ stop }) => stop()));
@@ -398,17 +368,6 @@ describe('raw events over HTTP', () => {
         const again = await following(url, owner.key);
         await again.stop();
         return again.response.status === 200;
-      });
-    });
-
-    it('end when the service stops, and can be resumed', async () => {
-      const another = await startService({ DATA_DIR: service.folder });
-      const stream = await following(`${another.url}/events?follow=true`, owner.key);
-      await until(() => stream.text().includes('TenantCreated'));
-      expect(await another.stop()).toBe(0);
-      await stream.reading;
-      expect(linesOf(stream.text()).at(-1)).toEqual({
-        end: { reason: 'shutting_down', position: expect.any(String) },
       });
     });
   });
@@ -425,7 +384,7 @@ describe('raw events over HTTP', () => {
       (await ask(`${service.url}/tenants/self`, { key: owner.key })).json,
     );
     for (const wrong of ['tenant:999', 'soon'])
-      expectProblem(await as(wrong), { status: 400, code: 'validation_failed', fields: ['as_of'] });
+      expectProblem(await as(wrong), 400, 'validation_failed', 'as_of');
     const { key } = await by.newApplication(owner.tenantId, 'management', 'tenant:read');
     const without = await ask(`${service.url}/tenants/self?as_of=2099-01-01`, { key });
     expect([without.status, without.json.required_permission]).toEqual([403, 'log:read']);

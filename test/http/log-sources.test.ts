@@ -1,24 +1,21 @@
 import { TIMES } from '../../src/times';
-import { beside, type Beside, type NewApplication } from '../support/beside';
+import { ALL_PERMISSIONS, besideForTests, type NewApplication, type NewTenant } from '../support/beside';
 import { ask } from '../support/http';
 import { fact, reportFacts } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
 /** Who says so, and who it was, wherever rows are shown. */
 describe('a row of the log', () => {
-  let service: Service;
-  let by: Beside;
-  let owner: NewApplication & { readonly tenantId: string };
+  const service = serviceForTests({ DEMO: 'false' }, { ...TIMES, keyUsesMs: 10 });
+  const by = besideForTests(service);
+  let owner: NewTenant;
   let gone: NewApplication;
   const asOwner = (path: string, more = {}) => ask(`${service.url}${path}`, { key: owner.key, ...more });
   const rows = async (query: string) => (await asOwner(`/logs?${query}`)).json.data;
 
   beforeAll(async () => {
-    service = await startService({ DEMO: 'false' }, { ...TIMES, keyUsesMs: 10 });
-    by = await beside(service);
-    const { tenantId } = await by.newTenant();
-    owner = { tenantId, ...(await by.newOwner(tenantId)) };
+    owner = await by.newTenant('Acme', ALL_PERMISSIONS);
     gone = await by.newApplication(owner.tenantId, 'private', 'token:create');
     expect((await asOwner(`/applications/${gone.id}`, { method: 'DELETE' })).status).toBe(204);
     const claimed = { entityType: 'application', operation: 'delete', message: 'Application deleted' };
@@ -28,7 +25,6 @@ describe('a row of the log', () => {
     await until(async () => (await rows(`entity_id=${gone.id}`)).length === 3);
     await until(async () => (await rows('source=access')).length > 0);
   });
-  afterAll(() => service.stop());
 
   it('that claims a deletion is told from that of the deletion', async () => {
     const [claim, deletion] = await rows(`entity_id=${gone.id}&size=2`);

@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { customerOf, idsOf, type Customer } from '../support/customers';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 describe('audit logs', () => {
-  let service: Service;
-  let by: Beside;
-  beforeAll(async () => {
-    service = await startService({ DEMO: 'false' });
-    by = await beside(service);
-  });
+  const service = serviceForTests({ DEMO: 'false' });
+  const by = besideForTests(service);
 
   const newCustomer = (since?: string): Promise<Customer> => customerOf(() => service, by, since);
 
@@ -31,7 +27,7 @@ describe('audit logs', () => {
         KeyAdded: ['key', 'create', 'Key added'],
       };
       const events = await raw();
-      expect(events).toHaveLength(5);
+      expect(events).toHaveLength(3);
       expect(response.json.data).toEqual(
         events.map(({ id, type, data, recordedAt }) => {
           const fields = data as Record<string, string>;
@@ -52,7 +48,7 @@ describe('audit logs', () => {
       );
       expect(response.json.data[1].entity_id).toBe(applicationId);
       expect(response.json.pagination).toEqual({
-        total_items: 5,
+        total_items: 3,
         page_number: 1,
         page_size: 20,
         total_pages: 1,
@@ -213,6 +209,7 @@ describe('audit logs', () => {
       ['?entity_id[$ne]=1', 'entity_id[$ne]'],
       ['?entity_id%5B%24ne%5D=1', 'entity_id[$ne]'],
       ['?entity_type[]=token', 'entity_type[]'],
+      ['?__proto__=1&__proto__=2', '__proto__'],
       ['?entity_id=a&entity_id=b', 'entity_id'],
       ['?entity_type=token&entity_type=token', 'entity_type'],
       ['?start_date=2021-01-31&start_date=2021-01-31', 'start_date'],
@@ -227,7 +224,7 @@ describe('audit logs', () => {
         ]),
     ])('refuse %s', async (query, field) => {
       const response = await customer.get(query);
-      expectProblem(response, { status: 400, code: 'validation_failed', instance: '/logs', fields: [field] });
+      expectProblem(response, 400, 'validation_failed', field);
     });
   });
 
@@ -238,7 +235,7 @@ describe('audit logs', () => {
     beforeAll(async () => {
       customer = await newCustomer();
       await customer.report(
-        ...Array.from({ length: TOTAL - 5 }, (_, i) =>
+        ...Array.from({ length: TOTAL - 3 }, (_, i) =>
           fact(i % 3 === 0 ? 'CardRead' : 'TokenRead', `e${i % 2}`),
         ),
       );
@@ -295,11 +292,12 @@ describe('audit logs', () => {
     const cursorOf = async (of: Customer, query = ''): Promise<string> =>
       (await of.get(`?size=2${query}`)).json.pagination.after;
     const refused = async (of: Customer, start: string, query = '') =>
-      expectProblem(await of.get(`?size=2${query}&start=${encodeURIComponent(start)}`), {
-        status: 400,
-        code: 'validation_failed',
-        fields: ['start'],
-      });
+      expectProblem(
+        await of.get(`?size=2${query}&start=${encodeURIComponent(start)}`),
+        400,
+        'validation_failed',
+        'start',
+      );
     beforeAll(async () => {
       [customer, other] = [await newCustomer(), await newCustomer()];
       for (const owner of [customer, other])
@@ -310,14 +308,6 @@ describe('audit logs', () => {
       const cursor = await cursorOf(customer);
       expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/);
       expect(cursor).toBe(await cursorOf(customer));
-    });
-
-    it('goes on in the same place after a rebuild', async () => {
-      const page = async (start: string) => idsOf(await customer.get(`?size=2&start=${start}`));
-      const cursor = await cursorOf(customer);
-      const before = await page(cursor);
-      await by.run('projections', 'rebuild');
-      expect([await cursorOf(customer), await page(cursor)]).toEqual([cursor, before]);
     });
 
     it('of another tenant is refused', async () => {

@@ -1,14 +1,11 @@
 import { ask } from '../support/http';
 import { found, scrape } from '../support/metrics';
 import { fact, reportFacts } from '../support/reported-facts';
-import { commandJson, startService, type Service } from '../support/service';
+import { commandJson, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
 describe('/metrics', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService({ RATE_LIMITS: 'global=60' });
-  });
+  const service = serviceForTests({ RATE_LIMITS: 'global=60' });
 
   const get = (key?: string) => ask(`${service.url}/tenants/self`, key === undefined ? {} : { key });
 

@@ -13,7 +13,7 @@ import { httpProblems, type HttpProblemCode, type Problem } from '../../src/prob
 import { faultsIn, type Seen } from '../support/described';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 const run = promisify(execFile);
 
@@ -38,10 +38,7 @@ const described = (more: Partial<Settings> = {}, declared: readonly NamedRoute[]
     ...more,
   });
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
+const service = serviceForTests();
 
 describe('the OpenAPI document', () => {
   it('is valid OpenAPI 3.1', async () => {

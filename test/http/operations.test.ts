@@ -2,14 +2,11 @@ import { join } from 'node:path';
 import { securityHeaders } from '../../src/http/middleware';
 import { ask } from '../support/http';
 import { converse } from '../support/raw';
-import { startService, type Service } from '../support/service';
-import { until } from '../support/waiting';
+import { serviceForTests, startService } from '../support/service';
+import { succeeds, until } from '../support/waiting';
 
 describe('the operations listener', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService();
-  });
+  const service = serviceForTests();
 
   it('answers /livez', async () => {
     const { status, json, headers } = await ask(`${service.operationsUrl}/livez`);
@@ -82,12 +79,7 @@ describe('the operations listener', () => {
     expect((await ask(`${operationsUrl}/readyz`)).status).toBe(200);
     const stopped = stop();
     expect(await ask(`${operationsUrl}/readyz`)).toMatchObject({ status: 503, json: { status: 'stopping' } });
-    await until(() =>
-      ask(url).then(
-        () => false,
-        () => true,
-      ),
-    );
+    await until(async () => !(await succeeds(ask(url))));
     expect((await ask(`${operationsUrl}/readyz`)).status).toBe(503);
     expect((await ask(`${operationsUrl}/livez`)).status).toBe(200);
     socket.write('"B"}');

@@ -125,8 +125,8 @@ describe('what a tenant sees while others write', () => {
   beforeAll(async () => {
     quiet = await startService({ SECRET, DEMO: 'false' });
     const by = await beside(quiet);
-    const { tenantId } = await by.newTenant();
-    ({ key } = await by.newApplication(tenantId, 'management', ...PERMISSIONS));
+    const { tenantId, ...reader } = await by.newTenant('Acme', PERMISSIONS);
+    ({ key } = reader);
     await by.newApplication(tenantId, 'private');
     const report = (...names: readonly string[]) =>
       reportFacts(

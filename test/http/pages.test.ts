@@ -1,12 +1,9 @@
 import { problems, type Problem } from '../../src/problems';
 import { ask } from '../support/http';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 describe('what needs no key', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService();
-  });
+  const service = serviceForTests();
   const open = (path: string, method = 'GET') => ask(`${service.url}${path}`, { method });
 
   it('leads from / to the API reference', async () => {

@@ -1,22 +1,16 @@
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 const PATH = '/tenants/self/reports/usage';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
+const service = serviceForTests();
 
 describe('GET /tenants/self/reports/usage', () => {
-  let by: Beside;
-  beforeAll(async () => {
-    by = await beside(service);
-  });
+  const by = besideForTests(service);
 
   const newCustomer = (): Promise<Customer> => customerOf(() => service, by);
   const usageOf = (key: string): Promise<ApiResponse> => ask(`${service.url}${PATH}`, { key });
@@ -104,11 +98,7 @@ describe('GET /tenants/self/reports/usage', () => {
     ['months=', 'months'],
   ])('is not of %s', async (query, field) => {
     const { key } = await newCustomer();
-    expectProblem(await ask(`${service.url}${PATH}?${query}`, { key }), {
-      status: 400,
-      code: 'validation_failed',
-      fields: [field],
-    });
+    expectProblem(await ask(`${service.url}${PATH}?${query}`, { key }), 400, 'validation_failed', field);
   });
 
   it('states what the plan includes, as soon as it has changed', async () => {

@@ -1,14 +1,14 @@
-import { beside, type Beside } from '../support/beside';
+import { besideForTests } from '../support/beside';
 import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 const NIL = '00000000-0000-0000-0000-000000000000';
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 describe('a Tenant over HTTP', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests();
+  const by = besideForTests(service);
   let tenantId: string;
   let key: string;
   let applicationId: string;
@@ -16,10 +16,6 @@ describe('a Tenant over HTTP', () => {
     ask(`${service.url}${path}`, { key, ...asking });
   const put = (body: unknown, headers: Record<string, string> = {}) => call({ method: 'PUT', body, headers });
 
-  beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-  });
   beforeEach(async () => {
     ({ tenantId, key, id: applicationId } = await by.newTenant('Acme'));
   });
@@ -110,13 +106,10 @@ describe('a Tenant over HTTP', () => {
       expect(events).toHaveLength(before + 1);
       expect(events.at(-1)!.type).toBe('TenantDeleted');
       for (const one of [key, second.key]) {
-        expectProblem(await call({ key: one }), { status: 401, code: 'key_refused' });
-        expectProblem(await call({ key: one, method: 'PUT', body: { name: 'B' } }), {
-          status: 401,
-          code: 'key_refused',
-        });
-        expectProblem(await call({ key: one, method: 'DELETE' }), { status: 401, code: 'key_refused' });
-        expectProblem(await call({ key: one }, '/permissions'), { status: 401, code: 'key_refused' });
+        expectProblem(await call({ key: one }), 401, 'key_refused');
+        expectProblem(await call({ key: one, method: 'PUT', body: { name: 'B' } }), 401, 'key_refused');
+        expectProblem(await call({ key: one, method: 'DELETE' }), 401, 'key_refused');
+        expectProblem(await call({ key: one }, '/permissions'), 401, 'key_refused');
       }
       expect(await by.count()).toBe(before + 1);
     });
@@ -165,7 +158,7 @@ describe('a Tenant over HTTP', () => {
       const before = await by.count();
       for (const asking of [{ method: 'PUT', body: { name: 'B' } }, { method: 'DELETE' }]) {
         const response = await call({ ...asking, headers: { 'If-Match': header } });
-        expectProblem(response, { status: 412, code: 'precondition_failed', instance: '/tenants/self' });
+        expectProblem(response, 412, 'precondition_failed');
         expect(response.headers.get('etag')).toBe('"0"');
       }
       expect(await by.count()).toBe(before);
@@ -174,7 +167,7 @@ describe('a Tenant over HTTP', () => {
     it.each(['0', 'W/0', '"0', '"0" "1"', '', ',', '*, "0"'])('400 for %j', async (header) => {
       const before = await by.count();
       const response = await put({ name: 'B' }, { 'If-Match': header });
-      expectProblem(response, { status: 400, code: 'validation_failed', fields: ['If-Match'] });
+      expectProblem(response, 400, 'validation_failed', 'If-Match');
       expect(await by.count()).toBe(before);
     });
 
@@ -208,7 +201,7 @@ describe('a Tenant over HTTP', () => {
       for (const asking of [{ method: 'PUT', body: { name: 'B' } }, { method: 'DELETE' }])
         for (const header of ['*', tag, `W/${tag}`]) {
           const response = await call({ ...asking, headers: { 'If-None-Match': header } });
-          expectProblem(response, { status: 412, code: 'precondition_failed' });
+          expectProblem(response, 412, 'precondition_failed');
           expect(response.headers.get('etag')).toBe(tag);
         }
       expect((await put({ name: 'B' }, { 'If-None-Match': '"99"' })).status).toBe(200);

@@ -4,18 +4,18 @@ import { deleteApplication, updateApplication } from '../../src/domain/applicati
 import { deleteTenant } from '../../src/domain/tenant';
 import { digestOf, makeKey, newKey } from '../../src/ledger/api-key';
 import { TIMES } from '../../src/times';
-import { beside, type Beside, type NewApplication } from '../support/beside';
+import { beside, besideForTests, type NewApplication } from '../support/beside';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { newService } from '../support/services';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
 type Made = NewApplication & { readonly tenantId: string };
 
 describe('verified keys', () => {
-  let service: Service;
-  let by: Beside;
+  const service = serviceForTests({}, { ...TIMES, keyUsesMs: 10 });
+  const by = besideForTests(service);
   let caller: string;
   let made: Made;
   const newKeyOf = async (): Promise<Made> => {
@@ -23,8 +23,6 @@ describe('verified keys', () => {
     return { tenantId, ...(await by.newApplication(tenantId, 'private', 'token:read', 'token:use')) };
   };
   beforeAll(async () => {
-    service = await startService({}, { ...TIMES, keyUsesMs: 10 });
-    by = await beside(service);
     caller = (await newService(by, 'verify')).key;
     made = await newKeyOf();
   });
@@ -111,7 +109,7 @@ describe('verified keys', () => {
     expect(await essence(makeKey(made.tenantId))).toEqual(refused);
     expect(await essence(undefined)).toEqual(refused);
     const misspelt = await check(made.key, '?permission=token:raed');
-    expectProblem(misspelt, { status: 400, code: 'validation_failed', fields: ['permission'] });
+    expectProblem(misspelt, 400, 'validation_failed', 'permission');
   });
 
   it('are asked about with valid questions', async () => {
@@ -126,16 +124,16 @@ describe('verified keys', () => {
       [{ key: made.key, client_address: 'example.com' }, 'client_address'],
       [{ key: made.key, permisson: 'token:read' }, 'permisson'],
     ] as const)
-      expectProblem(await verify(body), { status: 400, code: 'validation_failed', fields: [field] });
+      expectProblem(await verify(body), 400, 'validation_failed', field);
   });
 
   it('are verified by services that may, with a valid key', async () => {
     const reporter = await newService(by, 'facts');
     for (const key of [reporter.key, made.key]) {
-      expectProblem(await verify({ key: made.key }, key), { status: 403, code: 'service_only' });
-      expectProblem(await check(made.key, '', key), { status: 403, code: 'service_only' });
+      expectProblem(await verify({ key: made.key }, key), 403, 'service_only');
+      expectProblem(await check(made.key, '', key), 403, 'service_only');
     }
-    expectProblem(await check(made.key, '', 'svc_x'), { status: 401, code: 'key_refused' });
+    expectProblem(await check(made.key, '', 'svc_x'), 401, 'key_refused');
     expect(service.stderr()).not.toContain(made.key);
   });
 
@@ -164,13 +162,8 @@ describe('verified keys', () => {
     expect((await find(digestOf(key))).json).toEqual({ ...found, state: 'active' });
     await by.write(tenantId, revokeKey(keyId));
     expect((await find(digestOf(key).toUpperCase())).json).toEqual({ ...found, state: 'revoked' });
-    expectProblem(await find(digestOf(made.key)), { status: 404, code: 'key_not_found' });
-    expectProblem(await find('x'), { status: 400, code: 'validation_failed', fields: ['digest'] });
-    expectProblem(await find(digestOf(made.key), made.key), {
-      status: 403,
-      code: 'permission_missing',
-      more: ['required_permission', 'application_type', 'assignable'],
-    });
+    expectProblem(await find(digestOf(made.key)), 404, 'key_not_found');
+    expectProblem(await find('x'), 400, 'validation_failed', 'digest');
   });
 });
 
@@ -185,7 +178,7 @@ describe('the limit of services', () => {
     for (let left = 4; left >= 0; left -= 1)
       expect((await verify()).headers.get('ratelimit')).toMatch(new RegExp(`^"services";r=${left};`));
     const refused = await verify();
-    expectProblem(refused, { status: 429, code: 'rate_limited', more: ['violated_policies'] });
+    expectProblem(refused, 429, 'rate_limited');
     expect(refused.json.violated_policies).toEqual(['services']);
     const { headers, json } = await ask(`${service.url}/limits`, { key: service.key });
     expect(headers.get('ratelimit')).toMatch(/^"global";r=2;/);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import { revokeKey } from '../../src/domain/application-keys';
 import { beside } from '../support/beside';
-import { startService, type Service } from '../support/service';
+import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
 /** What the portal's own scripts send, and browsers add. */
@@ -28,10 +28,7 @@ const cookieIn = (response: Response): string =>
   (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 
 describe('the session of the portal', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService();
-  });
+  const service = serviceForTests();
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
     expect(service.stderr()).not.toContain(service.key.slice(4));
@@ -143,8 +140,7 @@ describe('the session of the portal', () => {
 
   it('ends within a second when its key is revoked', async () => {
     const by = await beside(service);
-    const { tenantId } = await by.newTenant();
-    const { key, keyId } = await by.newApplication(tenantId, 'management', 'tenant:read');
+    const { tenantId, key, keyId } = await by.newTenant();
     const Cookie = cookieIn(await signIn(OWN, key));
     const headers = await own(Cookie);
     const read = () => send(`${service.url}/portal/api/tenants/self`, 'GET', headers);
@@ -281,13 +277,11 @@ describe('signing in to the portal', () => {
       const { status, text } = await raw(service.url, { Host }, service.key);
       expect([Host, status, text]).toEqual([Host, 403, expect.stringContaining('plain HTTP')]);
     }
-    await service.stop();
   });
 
   it('is refused over plain HTTP behind a proxy', async () => {
     const service = await startService({ TRUSTED_PROXIES: '1' });
     expect((await raw(service.url, {}, service.key)).status).toBe(403);
-    await service.stop();
   });
 
   it('sets a cookie for TLS only behind TLS', async () => {
@@ -295,7 +289,6 @@ describe('signing in to the portal', () => {
     const { status, cookie } = await raw(service.url, { Host: 'ledger.example.com' }, service.key);
     expect(status).toBe(204);
     expect(cookie).toMatch(/^__Host-portal=[A-Za-z0-9_-]+; Path=\/; Secure; HttpOnly; SameSite=Strict$/);
-    await service.stop();
   });
 
   it('with a revoked key, or asking for a download with it, is recorded for its tenant', async () => {
@@ -322,13 +315,11 @@ describe('signing in to the portal', () => {
     const response = await fetch(`${service.url}/portal`);
     expect(response.headers.get('ratelimit-policy')).toBe('"portal";q=600;w=10');
     expect((await fetch(`${service.url}/docs`)).headers.get('ratelimit')).toMatch(/^"global";r=999;/);
-    await service.stop();
   });
 
   it('is not there if the portal is switched off', async () => {
     const service = await startService({ PORTAL: 'false' });
     for (const path of ['/portal', '/portal/session', '/portal/api/tenants/self'])
       expect(await codeIn(await send(`${service.url}${path}`, 'GET', OWN))).toEqual([404, 'not_found']);
-    await service.stop();
   });
 });

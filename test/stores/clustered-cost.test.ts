@@ -1,8 +1,9 @@
 import type { Document } from 'mongodb';
 import { appendToEnd, type Position } from '../../src/event-log/event-log';
+import type { NewTenant } from '../support/beside';
 import { anEvent, eventsOf } from '../support/events';
 import { received } from '../support/http';
-import { startInstances, type Customer, type Instances } from '../support/instances';
+import { startInstances, type Instances } from '../support/instances';
 import { describeMongodb } from '../support/mongodb/databases';
 import { deferred, until } from '../support/waiting';
 
@@ -20,7 +21,7 @@ const isOfTransaction = (command: Document): boolean => command['autocommit'] ==
 
 describeMongodb('what a write costs in the cluster', () => {
   let instances: Instances;
-  let customers: readonly Customer[];
+  let customers: readonly NewTenant[];
   const sent: Document[] = [];
   beforeAll(async () => {
     instances = await startInstances(1, { RATE_LIMITS: 'off' });
@@ -43,7 +44,7 @@ describeMongodb('what a write costs in the cluster', () => {
 
   const appended = async (type: string, after?: Position) =>
     (await eventsOf(instances.app.log.readAll({ after }))).filter((event) => event.type === type);
-  const put = async ({ key }: Customer, name: string): Promise<void> => {
+  const put = async ({ key }: NewTenant, name: string): Promise<void> => {
     const { status, headers } = await received(`${instances.running[0]!.url}/tenants/self`, {
       method: 'PUT',
       headers: { 'SVC-API-KEY': key, 'Content-Type': 'application/json' },
@@ -76,7 +77,7 @@ describeMongodb('what a write costs in the cluster', () => {
       return released.promise;
     };
     proxies[0]!.faults.add({ command: 'commitTransaction', first, action: { type: 'slow', ms: 0 } });
-    const [holding, ...others] = customers as readonly [Customer, ...Customer[]];
+    const [holding, ...others] = customers as readonly [NewTenant, ...NewTenant[]];
     const held = put(holding, 'Held');
     await isHeld.promise;
     sent.length = 0;

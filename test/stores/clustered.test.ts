@@ -77,7 +77,7 @@ describeMongodb('a service on an event store and MongoDB', () => {
   it('waits at its start for a MongoDB that stops answering, as long as it takes', async () => {
     const mongo = await mongodbBehindProxy();
     const isAsked = { collection: 'read_model_roots', times: 4 };
-    mongo.faults.add({ ...isAsked, action: { type: 'hang', when: 'before' } });
+    mongo.faults.add({ ...isAsked, action: { type: 'hang' } });
     const started = await startService({ ...env, STREAM_PREFIX: 'late.', MONGODB_URL: mongo.url });
     expect(mongo.faults.affected).toBe(4);
     expect((await ask(`${started.url}/tenants/self`, { key: started.key })).status).toBe(200);

@@ -76,7 +76,7 @@ describe('damaged read models', () => {
       const damaged = liveSetFile(service.folder);
       partialDamages[how]?.(damaged);
       const read = await get('/tenants/self');
-      expectProblem(read, { status: 503, code: 'read_models_unavailable' });
+      expectProblem(read, 503, 'read_models_unavailable');
       expect(read.text).not.toMatch(/\.db|SQL|malformed|no such/i);
       const logged = () => service.stderr().includes(damaged);
       await until(logged, 5_000, 'the reason in the log');
@@ -89,7 +89,7 @@ describe('damaged read models', () => {
     wholeDamages['deleted']?.(liveSetFile(service.folder));
     const written = await rename('Kept');
     expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-    expectProblem(await get('/tenants/self'), { status: 503, code: 'read_models_unavailable' });
+    expectProblem(await get('/tenants/self'), 503, 'read_models_unavailable');
     const { status, json } = await health();
     expect([status, json.reason]).toEqual([503, expect.stringContaining(COMMAND)]);
     expect(await problems()).toMatchObject([

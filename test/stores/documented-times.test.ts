@@ -6,43 +6,31 @@ import { newKey } from '../../src/ledger/api-key';
 import { readPolicies } from '../../src/limits/policies';
 import { mongoLimiter, rateLimits } from '../../src/limits/rate-limits';
 import { TIMES } from '../../src/times';
-import { beside, type Beside } from '../support/beside';
+import { besideForTests, type NewTenant } from '../support/beside';
 import { following } from '../support/following';
 import { ask } from '../support/http';
 import { isolatedTenants } from '../support/isolated-tenants';
 import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { describeMongodb } from '../support/mongodb/databases';
-import { startService, type Service } from '../support/service';
-import { until } from '../support/waiting';
+import { serviceForTests, startService } from '../support/service';
+import { timed, until } from '../support/waiting';
 
 /** For the requests and timers of the test itself. */
 const SLACK_MS = 200;
 
-const timed = async (work: () => Promise<unknown>): Promise<number> => {
-  const startedAt = performance.now();
-  await work();
-  return performance.now() - startedAt;
-};
+const msOf = async (work: () => Promise<unknown>): Promise<number> => (await timed(work)).ms;
 
 describe('a followed stream', () => {
-  let service: Service;
-  let by: Beside;
-  beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-  });
-  type Reader = Awaited<ReturnType<Beside['newTenant']>>;
-  const opened = async ({ key }: Pick<Reader, 'key'>, seen: string) => {
+  const service = serviceForTests();
+  const by = besideForTests(service);
+  const opened = async ({ key }: Pick<NewTenant, 'key'>, seen: string) => {
     const stream = await following(`${service.url}/events?follow=true`, key);
     await until(() => stream.text().includes(seen));
     return stream;
   };
-  const aReader = async (): Promise<Reader> => {
-    const { tenantId } = await by.newTenant();
-    return { tenantId, ...(await by.newApplication(tenantId, 'management', 'log:read')) };
-  };
+  const aReader = () => by.newTenant('Acme', ['log:read']);
 
-  const endings: readonly [string, (reader: Reader) => Decide][] = [
+  const endings: readonly [string, (reader: NewTenant) => Decide][] = [
     ['key was revoked', ({ keyId }) => revokeKey(keyId)],
     ['key lost the permission', ({ id }) => updateApplication(id, { permissions: ['tenant:read'] })],
     ['tenant was deleted', () => deleteTenant()],
@@ -51,7 +39,7 @@ describe('a followed stream', () => {
     const reader = await aReader();
     const stream = await opened(reader, 'KeyAdded');
     await by.write(reader.tenantId, ending(reader));
-    expect(await timed(() => until(stream.isOver))).toBeLessThan(1_000 + SLACK_MS);
+    expect(await msOf(() => until(stream.isOver))).toBeLessThan(1_000 + SLACK_MS);
   });
 
   it('ends within a second after its key has expired', async () => {
@@ -70,9 +58,7 @@ describe('a followed stream', () => {
     for (let round = 0; round < 5; round += 1) {
       const { input } = newKey(reader.tenantId);
       await by.write(reader.tenantId, addKey(reader.id, input));
-      expect(await timed(() => until(() => stream.text().includes(input.keyId)))).toBeLessThan(
-        100 + SLACK_MS,
-      );
+      expect(await msOf(() => until(() => stream.text().includes(input.keyId)))).toBeLessThan(100 + SLACK_MS);
     }
     await stream.stop();
   });
@@ -98,7 +84,7 @@ describe('a refusal', () => {
     const times = keys.map(() => [] as number[]);
     for (let round = 0; round < 40; round += 1)
       for (const [i, key] of keys.entries())
-        times[i]!.push(await timed(async () => expect(await statusOf(key)).toBe(401)));
+        times[i]!.push(await msOf(async () => expect(await statusOf(key)).toBe(401)));
     const medians = times.map((all) => all.toSorted((a, b) => a - b)[20]!);
     expect(Math.max(...medians)).toBeLessThan(3 * Math.min(...medians) + 1);
   });
@@ -118,7 +104,7 @@ describeMongodb('a request whose rate counters do not answer', () => {
     const { count, status } = rateLimits(readPolicies('global=1000/60/60')!, options);
     await count('GET', '/', '192.0.2.1');
     await lose(server);
-    expect(await timed(() => count('GET', '/', '192.0.2.1'))).toBeLessThan(200 + SLACK_MS);
+    expect(await msOf(() => count('GET', '/', '192.0.2.1'))).toBeLessThan(200 + SLACK_MS);
     expect(status()).toMatchObject({ shared: false, counted_alone: 1 });
     server.thaw();
   });

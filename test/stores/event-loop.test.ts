@@ -296,8 +296,7 @@ describe('the thread that serves HTTP', () => {
 
   /** A tenant that every read model has parked at its first fact, so that its other facts can only be found in the log. */
   const parkedTenant = async (count: number): Promise<string> => {
-    const { tenantId } = await by.newTenant();
-    const { key } = await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read');
+    const { tenantId, key } = await by.newTenant('Parked', ['log:read', 'tenant:read']);
     const bad = { id: randomUUID(), type: 'SomethingElse', data: {}, metadata: {} };
     await by.log.append(by.streams.activity(tenantId), [bad], 'no_stream');
     for (let n = 0; n < count; n += 1_000)

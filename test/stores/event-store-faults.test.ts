@@ -1,30 +1,20 @@
 import { status } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
-import { monotonicMs } from '../../src/async/clock';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { TIMES } from '../../src/times';
 import { followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import type { AppendFault } from '../support/event-store/stand-in';
 import { storedLog } from '../support/event-store/stored-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
-import { refusedWith, until } from '../support/waiting';
+import { refusedWith, succeeds, timed, until } from '../support/waiting';
 
 /** What a busy machine may add to a bound. */
 const SLACK_MS = 400;
 
-const timed = async <T>(work: Promise<T>): Promise<{ readonly value: T; readonly ms: number }> => {
-  const startedAt = monotonicMs();
-  const value = await work;
-  return { value, ms: monotonicMs() - startedAt };
-};
-
 /** How long until an append succeeds again. */
 const untilWorking = async (log: EventLog, stream: string): Promise<number> => {
-  const startedAt = monotonicMs();
-  await until(
-    async () => (await refusedWith(log.append(stream, someEvents(1), 'no_stream'))) === 'no refusal',
-  );
-  return monotonicMs() - startedAt;
+  const isWorking = () => succeeds(log.append(stream, someEvents(1), 'no_stream'));
+  return (await timed(() => until(isWorking))).ms;
 };
 
 describe('an append to the event store', () => {
@@ -39,9 +29,9 @@ describe('an append to the event store', () => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
     await log.append(stream, someEvents(2), 'no_stream');
-    server.nextAppends(fault);
+    server.nextAppend(fault);
     const events = someEvents(3);
-    const { value, ms } = await timed(log.append(stream, events, 1));
+    const { value, ms } = await timed(() => log.append(stream, events, 1));
     expect(value.revision).toBe(4);
     expect(idsOf(await eventsOf(log.readStream(stream, 1)))).toEqual(idsOf(events));
     expect(ms).toBeLessThan(TIMES.appendMs + SLACK_MS);
@@ -50,10 +40,10 @@ describe('an append to the event store', () => {
   it('that is never answered has an unknown outcome, in time, and can be settled later', async () => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
-    server.nextAppends('commit_and_hang');
-    server.nextAppends('hang');
+    server.nextAppend('commit_and_hang');
+    server.nextAppend('hang');
     const events = someEvents(1);
-    const { value, ms } = await timed(refusedWith(log.append(stream, events, 'no_stream')));
+    const { value, ms } = await timed(() => refusedWith(log.append(stream, events, 'no_stream')));
     expect(value).toBe('outcome_unknown');
     expect(ms).toBeLessThan(TIMES.appendMs + SLACK_MS);
     expect((await log.append(stream, events, 'no_stream')).revision).toBe(0);
@@ -68,7 +58,7 @@ describe('an append to the event store', () => {
     await until(() => tail.seen.length === 1);
     await server.kill();
     await until(async () => (await refusedWith(log.head().then(() => undefined))) === 'log_unavailable');
-    const { value, ms } = await timed(refusedWith(log.append(aStream(), someEvents(1), 'no_stream')));
+    const { value, ms } = await timed(() => refusedWith(log.append(aStream(), someEvents(1), 'no_stream')));
     expect(value).toBe('log_unavailable');
     expect(ms).toBeLessThan(SLACK_MS);
     expect(await refusedWith(eventsOf(log.readStream(aStream())))).toBe('log_unavailable');
@@ -121,7 +111,7 @@ describe('an append to the event store', () => {
 
   it('is not confused by responses of another server, nor by a late one', async () => {
     const [one, other] = [await onStandIn(), await onStandIn()];
-    one.server.nextAppends('late');
+    one.server.nextAppend('late');
     const stream = one.aStream();
     const slow = refusedWith(one.log.append(stream, someEvents(1), 'no_stream', 300));
     const quick = other.log.append(other.aStream(), someEvents(1), 'no_stream');
@@ -227,7 +217,7 @@ describe('a subscription to the event store', () => {
     const freezeServer = async (): Promise<void> => {
       frozen.server.gate.freeze();
       const events = someEvents(1);
-      const { value, ms } = await timed(refusedWith(frozen.log.append(frozen.stream, events, 2)));
+      const { value, ms } = await timed(() => refusedWith(frozen.log.append(frozen.stream, events, 2)));
       expect(value).toBe('outcome_unknown');
       expect(ms).toBeLessThan(TIMES.appendMs + SLACK_MS);
       expect(await refusedWith(eventsOf(frozen.log.readStream(frozen.stream)))).toBe('log_unavailable');
@@ -252,7 +242,7 @@ describe('a read of the event store', () => {
     // As many foreign events as the first look for our newest event covers.
     await log.append('others', someEvents(8), 'no_stream');
     server.failReads(1);
-    const { value, ms } = await timed(log.head());
+    const { value, ms } = await timed(() => log.head());
     expect(value).toEqual({ position, eventId: events[19]!.id });
     expect(ms).toBeLessThan(1_000);
     server.failReads(2);

@@ -92,7 +92,7 @@ describeMongodb('an operator of a running service whose event log is in an event
     expect((await rename(service, service.key, 'Acme')).status).toBe(200);
     const { stream } = store.log.records.findLast((record) => record.stream.startsWith(`${PREFIX}tenant-`))!;
     store.log.tombstone(stream);
-    expectProblem(await rename(service, service.key, 'Gone'), { status: 503, code: 'tenant_unreadable' });
+    expectProblem(await rename(service, service.key, 'Gone'), 503, 'tenant_unreadable');
     expect((await ready(service)).json.unreadable).toMatchObject([
       { event_id: null, reason: expect.stringMatching(/permanently deleted/) },
     ]);

@@ -4,7 +4,7 @@ import { ask, type ApiResponse } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
 import { clustered } from '../support/profile';
 import { serviceProcess, startService, type Service } from '../support/service';
-import { until } from '../support/waiting';
+import { timed, until } from '../support/waiting';
 
 describeMongodb('a server whose event log is in an event store', () => {
   let store: StandIn;
@@ -22,27 +22,19 @@ describeMongodb('a server whose event log is in an event store', () => {
   });
 
   const read = (): Promise<ApiResponse> => ask(`${service.url}/tenants/self`, { key: service.key });
-  const write = async (name: string): Promise<ApiResponse & { readonly ms: number }> => {
-    const startedAt = performance.now();
-    const response = await ask(`${service.url}/tenants/self`, {
-      method: 'PUT',
-      key: service.key,
-      body: { name },
-    });
-    return { ...response, ms: performance.now() - startedAt };
-  };
+  const write = (name: string): Promise<ApiResponse> =>
+    ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
   const ready = (): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
 
   const expectAway = async (code: string): Promise<void> => {
-    const refused = await write('Not now');
-    expect(refused).toMatchObject({ status: 503, json: { code } });
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(refused.ms).toBeLessThan(2_000);
     const application = { name: 'Not now', type: 'private' };
-    const asked = { method: 'POST', key: service.key, body: application };
-    const startedAt = performance.now();
-    expect(await ask(`${service.url}/applications`, asked)).toMatchObject({ status: 503, json: { code } });
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    const creation = { method: 'POST', key: service.key, body: application };
+    for (const change of [() => write('Not now'), () => ask(`${service.url}/applications`, creation)]) {
+      const { value: refused, ms } = await timed(change);
+      expect(refused).toMatchObject({ status: 503, json: { code } });
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(ms).toBeLessThan(2_000);
+    }
     expect(await read()).toMatchObject({ status: 200, json: { name: 'Acme' } });
     expect(await ask(`${service.url}/applications`, { key: service.key })).toMatchObject({
       status: 200,

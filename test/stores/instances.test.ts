@@ -2,14 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
 import { revokeKey } from '../../src/domain/application-keys';
 import { rebuild } from '../../src/projecting/rebuild';
+import type { NewTenant } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
-import { startInstances, type Customer, type Instances } from '../support/instances';
+import { startInstances, type Instances } from '../support/instances';
 import { itIf } from '../support/it-if';
 import { describeMongodb } from '../support/mongodb/databases';
 import { writeAndRead, nothingSeen } from '../support/read-your-writes';
 import type { Service, ServiceProcess } from '../support/service';
-import { until } from '../support/waiting';
+import { timed, until } from '../support/waiting';
 
 /** The campaign sets more: restarting instances takes long. */
 const KILLS = Number(process.env['KILLS'] ?? '1');
@@ -29,9 +30,9 @@ const LIMIT = 20;
 const RATE_LIMITS = `global=off,tokens-search=${LIMIT}/60/10`;
 
 const self = ({ url }: Service): string => `${url}/tenants/self`;
-const put = (service: Service, { key }: Customer, name: string): Promise<ApiResponse> =>
+const put = (service: Service, { key }: NewTenant, name: string): Promise<ApiResponse> =>
   ask(self(service), { method: 'PUT', key, body: { name } });
-const nameAt = async (service: Service, { key }: Customer): Promise<string | undefined> =>
+const nameAt = async (service: Service, { key }: NewTenant): Promise<string | undefined> =>
   ((await ask(self(service), { key })).json as { name?: string }).name;
 
 /** Like a load balancer: tries the next instance when a connection is refused or closed without a response. */
@@ -46,7 +47,7 @@ const balanced = async ({ running }: Instances, asking: AskOptions, retried: rea
 };
 let turn = 0;
 
-const rowsOf = async ({ url }: Service, { key }: Customer): Promise<number> =>
+const rowsOf = async ({ url }: Service, { key }: NewTenant): Promise<number> =>
   (await ask(`${url}/logs?size=1&entity_type=tenant`, { key })).json.pagination.total_items as number;
 
 const projectingOne = async (instances: Instances): Promise<number> => {
@@ -54,19 +55,20 @@ const projectingOne = async (instances: Instances): Promise<number> => {
   return instances.projecting();
 };
 
-const shownAfterMs = async (services: readonly Service[], customer: Customer, name: string) => {
-  const startedAt = performance.now();
-  expect((await put(services[0]!, customer, name)).status).toBe(200);
-  for (const service of services)
-    await until(async () => (await nameAt(service, customer)) === name, 2 * TAKEOVER_MS);
-  return performance.now() - startedAt;
+const shownAfterMs = async (services: readonly Service[], customer: NewTenant, name: string) => {
+  const { ms } = await timed(async () => {
+    expect((await put(services[0]!, customer, name)).status).toBe(200);
+    for (const service of services)
+      await until(async () => (await nameAt(service, customer)) === name, 2 * TAKEOVER_MS);
+  });
+  return ms;
 };
 
 /**
  * Kills the projecting instance and starts another in its place. Returns how long it takes until the others show what
  * is written then.
  */
-const killProjecting = async (instances: Instances, customer: Customer, name: string): Promise<number> => {
+const killProjecting = async (instances: Instances, customer: NewTenant, name: string): Promise<number> => {
   const at = await projectingOne(instances);
   const others = instances.running.filter((_, other) => other !== at);
   await instances.running[at]!.kill();
@@ -84,7 +86,7 @@ const loadOn = async (instances: Instances, clients: number, repeated: readonly 
   const before = await rowsOf(instances.running[0]!, customers[0]!);
   const failed: string[] = [];
   let isDone = false;
-  const client = async (customer: Customer): Promise<number> => {
+  const client = async (customer: NewTenant): Promise<number> => {
     for (let written = 0; ; written += 1) {
       if (isDone) return written;
       const headers = { 'SVC-IDEMPOTENCY-KEY': randomUUID() };
@@ -186,7 +188,7 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
     for (const { key } of [revoked, deleted])
       for (const service of running) expect((await ask(self(service), { key })).status).toBe(200);
     await underLoad(instances, 1, async () => {
-      const refused = (customer: Customer) =>
+      const refused = (customer: NewTenant) =>
         Promise.all(
           running.map(async (service) => {
             const end = performance.now() + 1_000;
@@ -238,22 +240,18 @@ describeMongodb('three instances on EventStoreDB and MongoDB', () => {
     const { running, mongo, newTenant } = instances;
     const customer = await newTenant();
     for (const service of running) expect((await ask(self(service), customer)).status).toBe(200);
-    const timed = async (answering: Promise<ApiResponse>) => {
-      const startedAt = performance.now();
-      return { ...(await answering), ms: performance.now() - startedAt };
-    };
     const limited = ({ url }: Service) =>
       ask(`${url}/tokens/search`, { method: 'POST', key: customer.key, body: {} });
     const limitsAt = async ({ operationsUrl }: Service) =>
       ((await ask(`${operationsUrl}/readyz`)).json as { limits: { shared: boolean } }).limits;
     await mongo.shut();
     const expectWhatItCan = async (service: ServiceProcess, at: number): Promise<void> => {
-      const read = await timed(ask(self(service), customer));
+      const { value: read, ms: readMs } = await timed(() => ask(self(service), customer));
       expect([read.status, Number(read.headers.get('retry-after')) > 0]).toEqual([503, true]);
-      expect(read.ms).toBeLessThan(2_200);
-      const written = await timed(put(service, customer, `While it was away ${at}`));
+      expect(readMs).toBeLessThan(2_200);
+      const { value: written, ms } = await timed(() => put(service, customer, `While it was away ${at}`));
       expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-      expect(written.ms).toBeLessThan(2_200);
+      expect(ms).toBeLessThan(2_200);
       expect((await limited(service)).headers.get('ratelimit')).toContain('tokens-search');
       expect((await limitsAt(service)).shared).toBe(false);
       expect(service.stderr()).toContain('this instance counts requests on its own');

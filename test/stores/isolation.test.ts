@@ -11,7 +11,7 @@ import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from '../su
 import { fewAtOnce, operatorAt } from '../support/operator';
 import { seed, seeded } from '../support/property';
 import { fact } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { serviceForTests } from '../support/service';
 
 /** `npm run campaign -- isolation` sets more. */
 const CASES = Number(process.env['CASES'] ?? 250);
@@ -120,7 +120,7 @@ const essence = ({ status, headers, text }: ApiResponse) => {
 };
 
 describe('isolation', () => {
-  let service: Service;
+  const service = serviceForTests();
   let crowd: Crowd;
   let own: IsolatedTenant;
   let deleted: IsolatedTenant;
@@ -153,7 +153,6 @@ describe('isolation', () => {
     caller.type === 'management' && caller.held.includes(permission);
 
   beforeAll(async () => {
-    service = await startService();
     crowd = crowdAt(service.url);
     const by = await beside(service);
     const make = await isolatedTenants(service.folder);
@@ -197,10 +196,7 @@ describe('isolation', () => {
     }
     artefacts.position.push(...raw.map(({ position }) => position));
   });
-  afterAll(async () => {
-    crowd.close();
-    expect(await service.stop()).toBe(0);
-  });
+  afterAll(() => crowd.close());
 
   it('covers every endpoint in its table', () => {
     expect(

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { newKey } from '../../src/ledger/api-key';
-import { beside } from '../support/beside';
+import { ALL_PERMISSIONS, beside } from '../support/beside';
 import { crowdAt } from '../support/crowd';
 import type { AskOptions } from '../support/http';
 import { fewAtOnce } from '../support/operator';
@@ -27,8 +27,7 @@ describe('memory', () => {
     const reporter = join(__dirname, '..', 'support', 'heap-reporter.js');
     const service = await serviceProcess({ NODE_OPTIONS: `--require ${reporter}` });
     const by = await beside(service);
-    const { tenantId } = await by.newTenant();
-    const { key, id } = await by.newOwner(tenantId);
+    const { tenantId, key, id } = await by.newTenant('Acme', ALL_PERMISSIONS);
     const limited = await by.newApplication(tenantId, 'public', 'token:create');
     const shop = { name: 'Shop', type: 'private', permissions: ['token:read'] };
     const once = { 'Idempotency-Key': 'once' };

@@ -4,7 +4,7 @@ import { databaseUrl } from '../support/mongodb/database-url';
 import { describeMongodb } from '../support/mongodb/databases';
 import { replication } from '../support/mongodb/set-faults';
 import { startSetOfThree, type SetOfThree } from '../support/mongodb/set-of-three';
-import { until } from '../support/waiting';
+import { succeeds, until } from '../support/waiting';
 import { collectionName, idOf, type Stored } from '../../src/read-models/mongodb/layout';
 import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import type { ReadModelSet } from '../../src/read-models/read-models';
@@ -64,15 +64,7 @@ describeMongodb('a replica set of three whose primary is killed', () => {
     await Promise.all(secondaries.map((member) => replication(member, 'resume')));
     // It may have been repeated on the new primary.
     const outcome = await unacknowledged;
-    await until(
-      () =>
-        seenBy(other).then(
-          () => true,
-          () => false,
-        ),
-      60_000,
-      'a new primary',
-    );
+    await until(() => succeeds(seenBy(other)), 60_000, 'a new primary');
     const after = await seenBy(other);
     expect(after.document).toBe(after.to);
     expect(outcome === 'done' ? [2] : [1, 2]).toContain(after.to);

@@ -23,7 +23,7 @@ describeMongodb('read models in MongoDB that others hold, or that do not answer'
     { url, faults }: Pick<DisturbedMongodb, 'url' | 'faults'>,
     ...tenantIds: readonly string[]
   ): Promise<void> => {
-    faults.add({ command: 'insert', collection: /^notes_/, action: { type: 'hang', when: 'before' } });
+    faults.add({ command: 'insert', collection: /^notes_/, action: { type: 'hang' } });
     const killed = fork(PROCESS, [url, ...tenantIds], { stdio: 'ignore' });
     await until(() => faults.affected === 1);
     killed.kill('SIGKILL');
@@ -129,7 +129,7 @@ describeMongodb('read models in MongoDB that others hold, or that do not answer'
 
   it.each<[string, (gate: Gate) => void]>([
     ['freezes', (gate) => gate.freeze()],
-    ['cannot send its answers', (gate) => gate.lose('answers')],
+    ['cannot send its answers', (gate) => gate.loseAnswers(true)],
   ])('fail every query if the server %s', async (_, happens) => {
     const { url, ...gate } = await mongodbBehindProxy();
     const readModels = await openAt(url);
@@ -149,7 +149,7 @@ describeMongodb('read models in MongoDB that others hold, or that do not answer'
     for (const answer of await Promise.all(asked.map((one) => refusedWith(one))))
       expect(answer).toBe('read_models_unavailable');
     gate.thaw();
-    gate.lose('nothing');
+    gate.loseAnswers(false);
     gate.cut();
     await until(async () => (await refusedWith(set.control())) === 'no refusal');
     expect(await countIn(set)).toBe(1);

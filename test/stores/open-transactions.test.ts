@@ -1,12 +1,13 @@
 import { appendToEnd, type NewEvent } from '../../src/event-log/event-log';
 import { pause } from '../../src/async/clock';
 import { TIMES } from '../../src/times';
+import type { NewTenant } from '../support/beside';
 import { startReporter } from '../support/accounted-facts';
 import { rowsOf, startWriters, type Acknowledged } from '../support/accounted-writers';
 import { isCampaign, saysHowFar } from '../support/campaign';
 import { closeAfterwards } from '../support/closing';
 import { anEvent } from '../support/events';
-import { startInstances, type Customer, type Instances } from '../support/instances';
+import { startInstances, type Instances } from '../support/instances';
 import { describeMongodb } from '../support/mongodb/databases';
 import { stopInTransaction } from '../support/mongodb/open-transactions';
 import { until, deferred } from '../support/waiting';
@@ -28,7 +29,7 @@ const areShownAtOnce = (acknowledged: readonly Acknowledged[]): boolean => {
 };
 
 /** As another service does that writes to the event store itself. */
-const appendFacts = async ({ app: { log, streams } }: Instances, { tenantId }: Customer): Promise<void> => {
+const appendFacts = async ({ app: { log, streams } }: Instances, { tenantId }: NewTenant): Promise<void> => {
   const fact = (n: number): NewEvent =>
     anEvent({ entityId: `t${n % 1_000}` }, { type: 'TokenUsed', metadata: { version: 1 } });
   const saysDone = saysHowFar('facts appended', FACTS);

@@ -1,22 +1,19 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { appendToEnd, parsedJson, type EventLog } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
+import { blocks } from '../docs/pages';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { operatorAt } from '../support/operator';
 import { openLogIn } from '../support/profile';
 import { spawnProgram } from '../support/service';
 import { until } from '../support/waiting';
-
-const PAGE = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'shipping.md'), 'utf8');
-const blocks = (language: string): readonly string[] =>
-  [...PAGE.matchAll(new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, text = '']) => text);
 
 /** It is often in a folder that only root has on the path. */
 const PATH = `${process.env['PATH']}:/usr/sbin:/sbin`;
@@ -50,7 +47,9 @@ const ended = async (child: ChildProcess, signal: NodeJS.Signals): Promise<void>
 
 describe('docs/shipping.md', () => {
   it('configures Vector and Fluent Bit in YAML', () => {
-    const [vector, fluentBit] = blocks('yaml').map((text) => parse(text) as Record<string, unknown>);
+    const [vector, fluentBit] = blocks('docs/shipping.md', 'yaml').map(
+      (text) => parse(text) as Record<string, unknown>,
+    );
     expect([Object.keys(vector ?? {}), Object.keys(fluentBit ?? {})]).toEqual([
       ['data_dir', 'sources', 'transforms', 'sinks'],
       ['service', 'pipeline'],
@@ -99,7 +98,7 @@ describe('docs/shipping.md', () => {
       'sends every event, however large, also if it or the command is killed',
       async () => {
         const { port, ids, close } = await collector();
-        const written = blocks('rsyslog').join();
+        const written = blocks('docs/shipping.md', 'rsyslog').join();
         expect(written).toContain('logs.example.com');
         const configuration = written
           .replace('/var/log/tenant-ledger/audit.ndjson', output)

@@ -131,7 +131,6 @@ describe('a first start with DEMO=false', () => {
     const { url, folder } = service;
     expect(service.stdout()).toBe(`\ntenant-ledger serves ${url}\nWeb console: ${url}/portal\n\n`);
     expect(await operatorAt(folder).json<unknown>('tenant list')).toEqual([]);
-    await service.stop();
   });
 });
 

@@ -37,14 +37,7 @@ describe('two servers on one data folder, while read models are switched', () =>
     const by = await beside(services[0] as ServiceProcess);
     const keys: string[] = [];
     for (let i = 0; i < CLIENTS; i += 1) {
-      const { tenantId } = await by.newTenant();
-      const { key } = await by.newApplication(
-        tenantId,
-        'management',
-        'tenant:read',
-        'tenant:update',
-        'log:read',
-      );
+      const { key } = await by.newTenant('Acme', ['tenant:read', 'tenant:update', 'log:read']);
       keys.push(key);
     }
     const seen = nothingSeen();

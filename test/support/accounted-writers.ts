@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
+import type { NewTenant } from './beside';
 import { closeAfterwards } from './closing';
 import { eventsOf } from './events';
 import { received } from './http';
-import type { Customer, Instances } from './instances';
+import type { Instances } from './instances';
 import { until } from './waiting';
 
 export interface Acknowledged {
@@ -56,14 +57,14 @@ const written = async ({ running }: Instances, key: string, at: number, name: st
  * once, and nothing else was answered.
  */
 export const startWriters = async (instances: Instances, count: number, restMs = 0) => {
-  const customers: Customer[] = [];
+  const customers: NewTenant[] = [];
   for (let n = 0; n < count; n += 1) customers.push(await instances.newTenant());
   const acknowledged: Acknowledged[] = [];
   const refused: string[] = [];
   const ofTenants = '&entity_type=tenant';
   const before = await rowsOf(instances, customers[0]!.key, ofTenants);
   let isOver = false;
-  const write = async ({ tenantId, key }: Customer, n: number): Promise<number> => {
+  const write = async ({ tenantId, key }: NewTenant, n: number): Promise<number> => {
     for (let done = 0; ; done += 1) {
       if (isOver) return done;
       const from = performance.now();

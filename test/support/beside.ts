@@ -1,12 +1,13 @@
 import type { App } from '../../src/app/app';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
+import { beforeTests } from './before-tests';
 import { eventsOf } from './events';
-import { operatorOf, type NewApplication } from './operator-of';
+import { operatorOf, type NewTenant } from './operator-of';
 import { openAppIn } from './profile';
 import { commandJson, type Service } from './service';
 
-export type { NewApplication } from './operator-of';
+export { ALL_PERMISSIONS, type NewApplication, type NewTenant } from './operator-of';
 
 /**
  * What an operator does and sees beside a running server, on the same data folder: like another process to the server.
@@ -18,9 +19,11 @@ export interface Beside extends Omit<ReturnType<typeof operatorOf>, 'newTenant'>
   count(): Promise<number>;
   tenantId(): Promise<string>;
   run<T = Record<string, string>>(...args: readonly string[]): Promise<T>;
-  /** A tenant with a management Application that has all permissions on it. */
-  newTenant(name?: string): Promise<NewApplication & { readonly tenantId: string }>;
+  /** A tenant with a management Application that has these permissions, by default all on the tenant itself. */
+  newTenant(name?: string, permissions?: readonly string[]): Promise<NewTenant>;
 }
+
+const OF_TENANT = ['tenant:read', 'tenant:update', 'tenant:delete'];
 
 const opened: App[] = [];
 
@@ -37,13 +40,15 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
     run: (...args) => commandJson(args, { DATA_DIR: folder }),
     count: async () => (await events()).filter(({ type }) => type !== 'KeyUsed').length,
     tenantId: async () => app.streams.parse((await events())[0]!.stream)!.tenantId,
-    newTenant: async (name) => {
+    newTenant: async (name, permissions = OF_TENANT) => {
       const tenantId = await newTenant(undefined, name);
-      const all = ['tenant:read', 'tenant:update', 'tenant:delete'];
-      return { tenantId, ...(await operator.newApplication(tenantId, 'management', ...all)) };
+      return { tenantId, ...(await operator.newApplication(tenantId, 'management', ...permissions)) };
     },
   };
 };
+
+export const besideForTests = (service: Pick<Service, 'folder'>): Beside =>
+  beforeTests(() => beside(service));
 
 afterAll(async () => {
   for (const app of opened.splice(0)) await app.close();

@@ -23,19 +23,8 @@ export const idsOf = ({ json }: ApiResponse): readonly string[] =>
 
 const PERMISSIONS = ['log:read', 'report:read', 'tenant:read', 'tenant:update'];
 
-interface Made {
-  readonly tenantId: string;
-  readonly key: string;
-  readonly id: string;
-}
-
-const madeNow = async (by: Beside): Promise<Made> => {
-  const { tenantId } = await by.newTenant();
-  return { tenantId, ...(await by.newApplication(tenantId, 'management', ...PERMISSIONS)) };
-};
-
 /** Its events are in the log as recorded at an earlier time. */
-const madeAt = async ({ log, streams }: Beside, since: string): Promise<Made> => {
+const madeAt = async ({ log, streams }: Beside, since: string) => {
   const recordedAt = new Date(since).toISOString();
   const [tenantId, id] = [randomUUID(), randomUUID()];
   const { key, input } = newKey(tenantId);
@@ -57,7 +46,9 @@ const madeAt = async ({ log, streams }: Beside, since: string): Promise<Made> =>
 
 /** With a time, later events of the customer may be recorded at any time from then on. */
 export const customerOf = async (service: () => Service, by: Beside, since?: string): Promise<Customer> => {
-  const { tenantId, key, id } = await (since === undefined ? madeNow(by) : madeAt(by, since));
+  const { tenantId, key, id } = await (since === undefined
+    ? by.newTenant('Acme', PERMISSIONS)
+    : madeAt(by, since));
   const get: Customer['get'] = (query = '', more = {}) =>
     ask(`${service().url}/logs${query}`, { key, ...more });
   const total = async (): Promise<number> => (await get()).json.pagination.total_items;

@@ -3,7 +3,7 @@ import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import { routes } from '../../src/http/api';
 import { headerNames } from '../../src/http/context';
 import { openApiDocument } from '../../src/http/openapi/document';
-import { httpProblems, isHttpProblemCode, type Problem } from '../../src/problems';
+import { httpProblems, isHttpProblemCode } from '../../src/problems';
 
 /**
  * Checks every response that a test gets from the API against the OpenAPI document: an unknown status, a missing or
@@ -231,22 +231,34 @@ const PROBLEM_HEADERS: Readonly<Record<number, string>> = {
   429: 'Retry-After',
 };
 
-const COMMON_MEMBERS = new Set(['type', 'title', 'detail', 'instance', 'trace_id']);
+const COMMON_MEMBERS = new Set(['type', 'title', 'status', 'detail', 'instance', 'code', 'trace_id']);
+/** Only after a start. */
+const OPTIONAL_MEMBERS = new Set(['progress']);
 
-const problemFaults = ({ status, headers, text }: Seen): readonly string[] => {
+/** A key in it would be masked. */
+const isEchoed = (path: string): boolean => path !== '*' && !/key_|svc_/i.test(path);
+
+const problemFaults = ({ status, headers, text }: Seen, path: string, trace: string): readonly string[] => {
   const name = PROBLEM_HEADERS[status];
   const missing =
     name === undefined || headers.has(name) ? [] : [`the header ${name} is missing with ${status}`];
   if (text === '') return missing;
-  const { code = '', status: stated, ...body } = JSON.parse(text) as { code?: string; status?: number };
+  const body = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  const code = String(body['code']);
   if (!isHttpProblemCode(code)) return [...missing, `${code} is no code`];
-  const problem: Problem = httpProblems[code];
+  const { status: stated, members } = httpProblems[code];
   const own = Object.keys(body).filter((member) => !COMMON_MEMBERS.has(member));
-  const { members = [] } = problem;
+  const lacking = members.filter((member) => !own.includes(member) && !OPTIONAL_MEMBERS.has(member));
+  const isOwn = own.every((member) => members.includes(member));
+  const expected = { status, type: `/problems/${code}`, trace_id: headers.get(trace), instance: path };
   return [
     ...missing,
-    ...(problem.status === status && stated === status ? [] : [`${code} has the status ${problem.status}`]),
-    ...(own.every((member) => members.includes(member)) ? [] : [`${code} has the members ${own.join()}`]),
+    ...(stated === status ? [] : [`${code} has the status ${stated}`]),
+    ...(isOwn && lacking.length === 0 ? [] : [`${code} has the members ${own.join()}`]),
+    ...Object.entries(expected)
+      .filter(([member, value]) => !String(body[member]).endsWith(String(value)))
+      .filter(([member]) => member !== 'instance' || isEchoed(path))
+      .map(([member]) => `the member ${member} is ${String(body[member])}`),
   ];
 };
 
@@ -291,7 +303,7 @@ export const faultsIn = (seen: Seen, { url, method = 'GET', path = '*' }: AskedF
   return [
     ...headerFaults(seen, expected.headers, faultOf),
     ...bodyFaults(seen, expected.content, method === 'HEAD', faultOf),
-    ...(status >= 400 ? problemFaults(seen) : []),
+    ...(status >= 400 ? problemFaults(seen, path, headers.traceId) : []),
     ...(status >= 400 && operation !== undefined ? codeFaults(seen, path, operation) : []),
   ];
 };

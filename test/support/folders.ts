@@ -11,6 +11,15 @@ export const freshFolder = (): string => {
   return folder;
 };
 
-afterAll(() => {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+const users: (() => Promise<void>)[] = [];
+
+/** What uses the folders has to end before they are removed. */
+export const beforeRemoval = (end: () => Promise<void>): void => void users.push(end);
+
+afterAll(async () => {
+  try {
+    for (const end of users) await end();
+  } finally {
+    for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -6,7 +6,7 @@ import { standInProcess } from './event-store/own-process';
 import { freshFolder } from './folders';
 import { startProxy, type MongoProxy } from './mongodb/proxy';
 import { mongodbBehindProxy, type DisturbedMongodb } from './mongodb-under-test';
-import { operatorOf } from './operator-of';
+import { operatorOf, type NewTenant } from './operator-of';
 import { commandProcess, serviceProcess, type Finished, type ServiceProcess } from './service';
 
 export interface Instances {
@@ -20,16 +20,9 @@ export interface Instances {
   replaceKilled(at: number): Promise<void>;
   projecting(): Promise<number>;
   write(tenantId: string, decide: Decide): Promise<Position>;
-  newTenant(): Promise<Customer>;
+  newTenant(): Promise<NewTenant>;
   run(...args: readonly string[]): Promise<Finished>;
   close(): Promise<void>;
-}
-
-export interface Customer {
-  readonly tenantId: string;
-  readonly applicationId: string;
-  readonly keyId: string;
-  readonly key: string;
 }
 
 type Environment = Readonly<Record<string, string>>;
@@ -84,8 +77,7 @@ export const startInstances = async (count: number, more: Environment = {}): Pro
     },
     newTenant: async () => {
       const tenantId = await newTenant();
-      const { id: applicationId, ...key } = await newOwner(tenantId);
-      return { tenantId, applicationId, ...key };
+      return { tenantId, ...(await newOwner(tenantId)) };
     },
     run: (...args) => commandProcess(args, { DATA_DIR: freshFolder(), ...env }),
     close: async () => {

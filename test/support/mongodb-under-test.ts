@@ -14,11 +14,8 @@ afterAll(async () => {
   for (const close of closing) await close();
 });
 
-const connected = (url: string): Promise<MongoConnection> =>
-  mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
-
 export const connectMongodb = async (url = mongodbUrl()): Promise<MongoConnection> => {
-  const connection = await connected(url);
+  const connection = await mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
   connections.add(connection);
   const close = async (): Promise<void> => {
     connections.delete(connection);

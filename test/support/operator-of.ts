@@ -14,6 +14,11 @@ export interface NewApplication {
   readonly keyId: string;
 }
 
+export type NewTenant = NewApplication & { readonly tenantId: string };
+
+/** Every permission that a management Application may hold. */
+export const ALL_PERMISSIONS = permissionsOf('management').map(({ type }) => type);
+
 const NIL = '00000000-0000-0000-0000-000000000000';
 
 /** What the operator decides with an app, beside whatever else uses its stores. */
@@ -40,8 +45,8 @@ export const operatorOf = (app: App) => {
     if (!(await app.catchUp(position, 20_000))) throw new Error(`The read models do not show ${position}.`);
     return { id, key, keyId: input.keyId };
   };
-  /** A management Application that has every permission that it may hold. */
+  /** A management Application with all permissions. */
   const newOwner = (tenantId: string): Promise<NewApplication> =>
-    newApplication(tenantId, 'management', ...permissionsOf('management').map(({ type }) => type));
+    newApplication(tenantId, 'management', ...ALL_PERMISSIONS);
   return { write, newTenant, newApplication, newOwner };
 };

@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pause } from '../../src/async/clock';
 import type { Times } from '../../src/times';
+import { beforeTests } from './before-tests';
 import { run, type Running } from './command-line';
 import { hasHeaderPrefix, isNotTheApi } from './described';
-import { freshFolder } from './folders';
+import { beforeRemoval, freshFolder } from './folders';
 import { storesOf } from './profile';
 import { until } from './waiting';
 
@@ -208,9 +209,13 @@ export const startService = async (env: Environment = {}, times?: Times): Promis
   return service;
 };
 
-/** Every server in this process ends with 0, whatever was done to it. */
-afterAll(async () => {
+export const serviceForTests = (...given: Parameters<typeof startService>): Service =>
+  beforeTests(() => startService(...given));
+
+/** Every server in this process ends with 0 and without an error in its log, whatever was done to it. */
+beforeRemoval(async () => {
   for (const child of children) child.kill('SIGKILL');
   const codes = await Promise.all(Array.from(services, (service) => service.stop()));
   expect(codes.filter((code) => code !== 0)).toEqual([]);
+  for (const service of services) expect(loggedBy(service, '"level":50')).toEqual([]);
 });

@@ -28,6 +28,20 @@ export const refusedWith = (work: Promise<unknown>): Promise<string | undefined>
     (error: unknown) => codeOf(error) ?? String(error),
   );
 
+export const succeeds = (work: Promise<unknown>): Promise<boolean> =>
+  work.then(
+    () => true,
+    () => false,
+  );
+
+export const timed = async <T>(
+  work: () => Promise<T>,
+): Promise<{ readonly value: T; readonly ms: number }> => {
+  const startedAt = monotonicMs();
+  const value = await work();
+  return { value, ms: monotonicMs() - startedAt };
+};
+
 export const deferred = <T = void>() => {
   let resolve!: (value: T) => void;
   const promise = new Promise<T>((settle) => (resolve = settle));

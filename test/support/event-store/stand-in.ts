@@ -39,11 +39,11 @@ export interface StandIn {
   readonly port: number;
   readonly log: StoredLog;
   readonly gate: Gate;
-  readonly asked: Readonly<Record<Method, number>>;
+  readonly asked: Readonly<Record<'append' | 'read', number>>;
   readonly subscriptions: ReadonlySet<Subscription>;
   readonly openReads: ReadonlySet<unknown>;
-  /** Sends the next appends, this many, through this fault instead. */
-  nextAppends(what: AppendFault, times?: number): void;
+  /** The next append that has none meets this fault. */
+  nextAppend(what: AppendFault): void;
   /** The next reads, this many, return everything and then fail instead of ending. */
   failReads(times: number): void;
   slowDown(stream: string, ms: number): void;
@@ -57,8 +57,7 @@ export interface StandIn {
 }
 
 export type AppendFault =
-  'commit_and_cut' | 'commit_and_hang' | 'hang' | 'late' | 'cut' | 'wrong_revision' | 'timeout' | 'strange';
-type Method = 'append' | 'read' | 'features' | 'gossip' | 'single';
+  'commit_and_cut' | 'commit_and_hang' | 'hang' | 'late' | 'cut' | 'timeout' | 'strange';
 
 export interface StandInOptions {
   readonly log?: StoredLog;
@@ -85,7 +84,7 @@ type Meta = { readonly metadata: { get(name: string): readonly (string | Buffer)
 
 export const startStandIn = async (settings: StandInOptions = {}): Promise<StandIn> => {
   const log = settings.log ?? storedLog();
-  const asked = { append: 0, read: 0, features: 0, gossip: 0, single: 0 };
+  const asked = { append: 0, read: 0 };
   const subscriptions = new Set<Subscription>();
   const openReads = new Set<ReadCall>();
   const timers = new Set<NodeJS.Timeout>();
@@ -145,8 +144,6 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
     if (fault === 'cut') return gate.cut();
     if (fault === 'timeout') return answer(timedOut());
     if (fault === 'strange') return answer(strange());
-    if (fault === 'wrong_revision')
-      return answer(answerTo({ kind: 'wrong_revision', actual: 4_711 }, expected));
     const verdict = log.append(stream, expected, events);
     if (fault === 'commit_and_hang') return;
     if (fault === 'late') return later(LATE_MS, () => answer(answerTo(verdict, expected)));
@@ -228,7 +225,6 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
   };
 
   const features = (_: unknown, answer: sendUnaryData<SupportedMethods>): void => {
-    asked.features += 1;
     answer(
       refusal === undefined ? null : rpcError(refusal.code, refusal.details),
       new SupportedMethods().setEventStoreServerVersion('of a stand-in'),
@@ -237,7 +233,6 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
 
   const members = settings.members ?? (() => [{ port: gate.port, isLeader: true }]);
   const gossip = (_: ServerUnaryCall<Empty, ClusterInfo>, answer: sendUnaryData<ClusterInfo>): void => {
-    asked.gossip += 1;
     const list = members().map(({ port, isLeader }) =>
       new MemberInfo()
         .setInstanceId(new UUID().setString(randomUUID()))
@@ -258,7 +253,6 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
   const start = async (): Promise<void> => {
     server = new Server({ 'grpc.max_receive_message_length': 17 * 1_048_576 });
     const unmade = (call: { emit(name: 'error', error: unknown): void }): void => {
-      asked.single += 1;
       call.emit('error', rpcError(status.UNIMPLEMENTED, 'The stand-in takes appends in a stream only.'));
     };
     server.addService(StreamsService, {
@@ -293,7 +287,7 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
     asked,
     subscriptions,
     openReads,
-    nextAppends: (what, times = 1) => void faults.push(...Array.from({ length: times }, () => what)),
+    nextAppend: (what) => void faults.push(what),
     failReads: (times) => (failingReads = times),
     slowDown: (stream, ms) => void slow.set(stream, ms),
     notLeader: (other) => (leader = other),

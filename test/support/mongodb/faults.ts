@@ -5,23 +5,17 @@ export type FaultAction =
   /** Cuts the connection before the command reaches the server, or when the server has replied. */
   | { readonly type: 'drop'; readonly when: 'before' | 'after' }
   /** Delivers nothing, and keeps the connection open. */
-  | { readonly type: 'hang'; readonly when: 'before' | 'after' }
+  | { readonly type: 'hang' }
   /** Delivers the command this much later, or the reply to it. */
   | { readonly type: 'slow'; readonly ms: number; readonly when?: 'before' | 'after' }
-  /** Delivers the command, and replies before the server that it took too long. */
-  | { readonly type: 'timeout' }
   /** Replies with this error instead of the server, which does not get the command. */
-  | { readonly type: 'error'; readonly code: number; readonly message?: string }
-  /** Adds to the server's reply that the write concern was not satisfied. */
-  | { readonly type: 'writeConcernError'; readonly code: number };
+  | { readonly type: 'error'; readonly code: number };
 
 export interface FaultRule {
   /** Which commands: by name, and by collection (exact, or a regular expression). Without either: all but hello. */
   readonly command?: string | readonly string[];
   readonly collection?: string | RegExp;
   readonly when?: (command: Document) => boolean;
-  /** How many matching commands are left alone first. */
-  readonly skip?: number;
   /** How many are affected; one by default, with `Infinity` all until the rule is removed. */
   readonly times?: number;
   readonly first?: () => Promise<unknown>;
@@ -56,11 +50,11 @@ const fits = (rule: FaultRule, name: string, collection: string, command: Docume
 };
 
 export const faultRules = (): Faults => {
-  const rules: { readonly rule: FaultRule; skip: number; left: number }[] = [];
+  const rules: { readonly rule: FaultRule; left: number }[] = [];
   let affected = 0;
   return {
     add: (rule) => {
-      const entry = { rule, skip: rule.skip ?? 0, left: rule.times ?? 1 };
+      const entry = { rule, left: rule.times ?? 1 };
       rules.push(entry);
       return () => {
         const at = rules.indexOf(entry);
@@ -74,10 +68,6 @@ export const faultRules = (): Faults => {
     next: (name, collection, command) => {
       for (const entry of rules) {
         if (entry.left <= 0 || !fits(entry.rule, name, collection, command)) continue;
-        if (entry.skip > 0) {
-          entry.skip -= 1;
-          continue;
-        }
         entry.left -= 1;
         affected += 1;
         return entry.rule;

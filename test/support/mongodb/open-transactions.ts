@@ -37,7 +37,7 @@ export const stopInTransaction = (faults: Faults, stop: () => void, resumed?: Pr
       resolve((text) => texts.some((one) => one.includes(text)));
       await resumed;
     };
-    const action = resumed === undefined ? ({ type: 'hang', when: 'before' } as const) : NOTHING;
+    const action = resumed === undefined ? ({ type: 'hang' } as const) : NOTHING;
     void known.then(() =>
       faults.add({ command: 'commitTransaction', when: () => sent.size > 0, first, action }),
     );

@@ -26,18 +26,6 @@ const namedIn = (body: Document): Named => {
   };
 };
 
-/** Errors that MongoDB labels, so that drivers retry the write. */
-const RETRYABLE = new Set([91, 189, 10_107, 11_600, 11_602, 13_435, 13_436]);
-
-const errorOf = ({ code, message = 'as requested' }: { code: number; message?: string }): Document => ({
-  ok: 0,
-  code,
-  errmsg: message,
-  ...(RETRYABLE.has(code) ? { errorLabels: ['RetryableWriteError'] } : {}),
-});
-
-const MAX_TIME_EXPIRED = 50;
-
 interface Pending {
   readonly end: () => void;
   readonly action: FaultAction | undefined;
@@ -69,10 +57,12 @@ export const startProxy = async (target: {
     }
 
     const deliver = (message: Message, action: FaultAction | undefined): void => {
-      if (action?.type === 'error') return void client.write(replyTo(message, errorOf(action)));
+      if (action?.type === 'error') {
+        const { code } = action;
+        return void client.write(replyTo(message, { ok: 0, code, errmsg: 'as requested' }));
+      }
       if (action?.type === 'drop' && action.when === 'before') return cut();
-      if (action?.type === 'hang' && action.when === 'before') return;
-      if (action?.type === 'timeout') client.write(replyTo(message, errorOf({ code: MAX_TIME_EXPIRED })));
+      if (action?.type === 'hang') return;
       if (action?.type !== 'slow' || action.when === 'after') return void server.write(message.bytes);
       setTimeout(() => server.write(message.bytes), action.ms);
     };
@@ -98,10 +88,7 @@ export const startProxy = async (target: {
       pending.delete(reply.responseTo);
       end?.();
       if (action?.type === 'drop') return cut();
-      if (action?.type === 'hang' || action?.type === 'timeout') return;
-      if (action?.type !== 'writeConcernError') return void client.write(reply.bytes);
-      const writeConcernError = { code: action.code, errmsg: 'as requested' };
-      client.write(replyTo({ requestId: reply.responseTo }, { ...reply.body, writeConcernError }));
+      client.write(reply.bytes);
     };
 
     const [commands, replies] = [messageReader(), messageReader()];
