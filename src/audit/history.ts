@@ -1,5 +1,5 @@
 import { beforeDeadline, monotonicMs } from '../async/clock';
-import { turns } from '../async/concurrency';
+import { turns, whileUsed } from '../async/concurrency';
 import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import type { Fault } from '../fault';
@@ -28,27 +28,14 @@ const tooLong = (): Fault =>
   );
 
 export const historyReads = (ledgerLog: LedgerLog, slices: NextSlice): ReadHistory => {
-  const tenants = new Map<string, { readonly inTurn: ReturnType<typeof turns>; reads: number }>();
-
-  const inTurnOf = async <T>(tenantId: string, work: () => Promise<T>): Promise<T> => {
-    const tenant = tenants.get(tenantId) ?? { inTurn: turns(PER_TENANT), reads: 0 };
-    tenants.set(tenantId, tenant);
-    tenant.reads += 1;
-    try {
-      return await tenant.inTurn(work);
-    } finally {
-      tenant.reads -= 1;
-      if (tenant.reads === 0) tenants.delete(tenantId);
-    }
-  };
-
+  const turnsOf = whileUsed(() => turns(PER_TENANT));
   return (tenantId, { deadline, gone }, read) => {
     const nextSlice = async (): Promise<Slice> => {
       const slice = await slices(tenantId);
       if (gone.aborted || monotonicMs() >= deadline) throw tooLong();
       return slice;
     };
-    const work = inTurnOf(tenantId, () => read(slicedLog(ledgerLog, nextSlice)));
+    const work = turnsOf(tenantId, (inTurn) => inTurn(() => read(slicedLog(ledgerLog, nextSlice))));
     return beforeDeadline(work, deadline, tooLong);
   };
 };
