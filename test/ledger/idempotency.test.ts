@@ -12,7 +12,6 @@ import { freshFolder } from '../support/folders';
 import {
   byKey,
   byOperator,
-  closeLedgers,
   fillStream,
   idempotent,
   makeCustomer,
@@ -24,8 +23,6 @@ import {
   type OpenLedger,
 } from '../support/ledgers';
 import { refusedWith } from '../support/waiting';
-
-afterEach(closeLedgers);
 
 const countOf = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<number> =>
   (await eventsOf(log.readStream(streams.tenant(tenantId)))).length;
