@@ -1,8 +1,7 @@
 import { beforeDeadline, monotonicMs } from '../async/clock';
 import { turns, whileUsed } from '../async/concurrency';
-import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import type { Fault } from '../fault';
+import { fault, type Fault } from '../fault';
 import { slicedLog, type Slice, type NextSlice } from './fair-slices';
 
 /** So many reads of a tenant's history are under way at a time; the others wait in order. */
@@ -22,7 +21,7 @@ export type ReadHistory = <T>(
 ) => Promise<T>;
 
 const tooLong = (): Fault =>
-  logFault(
+  fault(
     'log_unavailable',
     `The history of this Tenant could not be read in time. At most ${PER_TENANT} such requests of a Tenant are answered at a time: with "as_of" each reads all changes up to then, and for an unknown event id all events that the read models do not show yet.`,
   );

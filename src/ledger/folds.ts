@@ -1,9 +1,8 @@
 import { beforeDeadline, monotonicMs, threadMs, yieldToEventLoop } from '../async/clock';
 import { singleFlightBy, turns } from '../async/concurrency';
 import type { Caused } from '../domain/events';
-import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { codeOf, messageOf, moreOf } from '../fault';
+import { codeOf, fault, messageOf, moreOf } from '../fault';
 import { TIMES } from '../times';
 import * as folding from './fold';
 
@@ -70,7 +69,7 @@ const MAX_BYTES = 128 * 1_048_576;
 const COLD_AT_ONCE = 2;
 
 export const loadTimeout = () =>
-  logFault('log_unavailable', 'The history of this tenant is still being read.', { isLoading: true });
+  fault('log_unavailable', 'The history of this tenant is still being read.', { isLoading: true });
 
 /** How recent something is that was read from a stream. */
 export interface Looked {

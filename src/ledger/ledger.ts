@@ -14,7 +14,7 @@ import {
   type Tenant,
 } from '../domain/tenant';
 import { encode } from '../event-log/codec';
-import { logFault, type NewEvent, type Position } from '../event-log/event-log';
+import type { NewEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf, fault } from '../fault';
 import { TIMES } from '../times';
@@ -183,7 +183,7 @@ const append = async (
   { known, revision, encoded, events, tenant }: AppendPlan,
 ): Promise<Executed> => {
   const left = deadline - TIMES.answerMs - monotonicMs();
-  if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
+  if (left <= 0) throw fault('log_unavailable', 'No time was left to write.');
   const expected = revision < 0 ? 'no_stream' : revision;
   const began = threadMs();
   const appending = log.append(streams.tenant(tenantId), encoded, expected, left);
@@ -220,7 +220,7 @@ const decideAndAppend = async (dependencies: LedgerDependencies, command: Comman
   }
 };
 
-const tooMany = () => logFault('log_unavailable', 'Too many writes are queued for this tenant.');
+const tooMany = () => fault('log_unavailable', 'Too many writes are queued for this tenant.');
 
 /** Serializes the writes of this process to each stream, in order of arrival; each waits only until its deadline. */
 export const streamQueue = () => {

@@ -4,7 +4,7 @@ import { keyRefused } from '../domain/authority';
 import { isAboutServices, type Actor, type ServiceEvent } from '../domain/events';
 import * as domain from '../domain/services';
 import { encode, operatorEventOf } from '../event-log/codec';
-import { logFault, type LoggedEvent } from '../event-log/event-log';
+import type { LoggedEvent } from '../event-log/event-log';
 import { gapBefore, type LedgerLog } from '../event-log/streams';
 import { codeOf, fault, messageOf } from '../fault';
 import { TIMES } from '../times';
@@ -27,7 +27,7 @@ export interface KnownServices {
 const unreadable = (reason: string) =>
   fault('services_unreadable', `The services of the operator cannot be read. ${reason}`);
 
-const late = () => logFault('log_unavailable', 'The services of the operator are still being read.');
+const late = () => fault('log_unavailable', 'The services of the operator are still being read.');
 
 /** While the log does not answer, a request waits this long for it: it must also wait for the key that it verifies. */
 const WAIT_MS = TIMES.noAnswerMs / 2;

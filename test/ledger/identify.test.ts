@@ -4,7 +4,8 @@ import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication, updateApplication } from '../../src/domain/applications';
 import { isRefusal } from '../../src/domain/refusal';
 import { deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
-import { logFault, type EventLog } from '../../src/event-log/event-log';
+import type { EventLog } from '../../src/event-log/event-log';
+import { fault } from '../../src/fault';
 import { digestOf, type Identity, type PresentedKey } from '../../src/ledger/api-key';
 import type { FoldsOptions } from '../../src/ledger/folds';
 import { anEvent } from '../support/events';
@@ -67,7 +68,7 @@ const mayBeAway = (): Away => {
       ...withoutToken(log),
       readStream: async function* (...from) {
         if (mode === 'silent') await silence.promise;
-        if (mode === 'failing') throw logFault('log_unavailable', 'No connection.');
+        if (mode === 'failing') throw fault('log_unavailable', 'No connection.');
         yield* log.readStream(...from);
       },
     }),

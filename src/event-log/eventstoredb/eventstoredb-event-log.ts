@@ -1,9 +1,8 @@
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../async/reachable-store';
-import { isFinal, messageOf, type Fault } from '../../fault';
+import { fault, isFinal, messageOf, type Fault } from '../../fault';
 import { TIMES } from '../../times';
 import {
   appendUntilCertain,
-  logFault,
   mustBeAppendable,
   mustHaveFormat,
   type Batch,
@@ -35,7 +34,7 @@ const eventStoreAt = (servers: string): AwaitedStore => ({
   name: `the event store at ${servers}`,
   final: (error) => (isFinal(error) ? (error as Fault) : undefined),
   late: (seconds, error) =>
-    logFault(
+    fault(
       'log_unavailable',
       `The event store at ${servers} could not be reached within ${seconds} s. Start it, or correct EVENTSTORE_URL. ${messageOf(error)}`,
     ),
@@ -93,7 +92,7 @@ const appendThrough =
   async (stream, events, expected, withinMs = TIMES.appendMs) => {
     const records = events.map(serialised);
     mustBeAppendable(events, records);
-    if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
+    if (connection.isClosed()) throw fault('log_unavailable', 'The event log is closed.');
     const attempt = appending(connection, { stream, events: records, expected });
     const appended = await appendUntilCertain(attempt, withinMs);
     const { id } = events.at(-1) as NewEvent;

@@ -5,7 +5,6 @@ import * as sqlite from '../../sqlite/database';
 import { TIMES } from '../../times';
 import {
   appendUntilCertain,
-  logFault,
   mustBeAppendable,
   type Appended,
   type EventLog,
@@ -43,7 +42,7 @@ export interface AppenderFile {
 export type AppenderRequest = { readonly type: 'open' } | ({ readonly type: 'append' } & AppendRequest);
 
 const replaced = (path: string) =>
-  logFault(
+  fault(
     'log_set_back',
     `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
   );
@@ -69,7 +68,7 @@ const appendIn = (db: sqlite.Database) => {
     const final = rows.at(-1);
     if (isRepeated && final !== undefined)
       return { value: { revision: final.revision, position: positionOf(final.position) } };
-    return { error: logFault('stream_changed', `Stream ${request.stream} has changed.`, { actual }) };
+    return { error: fault('stream_changed', `Stream ${request.stream} has changed.`, { actual }) };
   };
 
   return (request: AppendRequest, now: number): Outcome => {
