@@ -5,7 +5,6 @@ import { startThread } from '../../src/async/thread';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { logPath } from '../../src/event-log/sqlite/log-file';
 import { streamNames } from '../../src/event-log/streams';
-import { inTransaction, openForWriting } from '../../src/sqlite/database';
 import { onDisk, whyNoDisks } from '../support/disks';
 import { eventsOf, idsOf, someEvents } from '../support/events';
 import type { FailingAppenderData } from '../support/failing-appender-thread';
@@ -72,27 +71,4 @@ describe('a full disk', () => {
         await log.close();
       }),
   );
-});
-
-describe('a transaction', () => {
-  const open = () => {
-    const db = openForWriting(':memory:', 'FULL');
-    db.exec('CREATE TABLE t (a UNIQUE)');
-    return db;
-  };
-
-  it('distinguishes failed work from a failed commit', async () => {
-    const db = open();
-    const insert = (): void => db.exec('INSERT INTO t VALUES (1)');
-    expect(() => inTransaction(db, () => [insert(), insert()])).toThrow(/^UNIQUE/);
-    const exec = db.exec.bind(db);
-    const failing = (sql: string): void => {
-      if (sql === 'COMMIT' || sql === 'ROLLBACK') throw new Error('disk I/O error');
-      exec(sql);
-    };
-    Object.defineProperty(db, 'exec', { value: failing });
-    const failed = await refusedWith(Promise.resolve().then(() => inTransaction(db, insert)));
-    expect(failed).toBe('commit_failed');
-    db.close();
-  });
 });
