@@ -8,7 +8,7 @@ import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
 import { eventsIn as storedIn, operatorAt } from '../support/operator';
 import { openLogIn } from '../support/profile';
-import { spawnProgram } from '../support/service';
+import { outputsOf, spawnProgram } from '../support/service';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 
@@ -276,11 +276,10 @@ describe('the output of tenant-ledger audit', () => {
 
   it('may lose its reader, as with | head: that is neither an error nor a position to resume from', async () => {
     const child = spawnProgram(['audit'], { DATA_DIR: folder });
-    let stderr = '';
-    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const { stderr } = outputsOf(child);
     child.stdout?.once('data', () => child.stdout?.destroy());
     const [code] = (await once(child, 'close')) as [number];
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect([code, stderr()]).toEqual([0, '']);
   });
 
   it('is incomplete after an interruption: the exit code says so, and where to continue', async () => {

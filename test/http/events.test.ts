@@ -9,10 +9,10 @@ import { besideForTests, type NewTenant } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact, reportFacts } from '../support/reported-facts';
-import { serviceForTests, startService } from '../support/service';
+import { serviceForTests, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 interface Event {
@@ -39,13 +39,8 @@ describe('raw events over HTTP', () => {
     const permissions = ['log:read', 'tenant:read', 'tenant:update'];
     owner = await by.newTenant('Acme', permissions);
     stranger = await by.newTenant('Other', permissions);
-    const put = await ask(`${service.url}/tenants/self`, {
-      method: 'PUT',
-      key: owner.key,
-      body: { name: 'Renamed' },
-      headers: { 'SVC-TRACE-ID': 'trace-1' },
-    });
-    expect(put.status).toBe(200);
+    const headers = { 'SVC-TRACE-ID': 'trace-1' };
+    expect((await rename(service, owner.key, 'Renamed', { headers })).status).toBe(200);
     await reportFacts(service.folder, owner.tenantId, [
       fact('TokenCreated', 'tok_1'),
       fact('TokenRead', 'tok_1'),
@@ -111,27 +106,22 @@ describe('raw events over HTTP', () => {
   });
 
   it('state where the request came from, unless that is turned off', async () => {
-    const put = (url: string, userAgent: string) =>
-      ask(`${url}/tenants/self`, {
-        method: 'PUT',
-        key: stranger.key,
-        body: { name: 'Other' },
-        headers: { 'User-Agent': userAgent },
-      });
+    const put = (at: Service, userAgent: string) =>
+      rename(at, stranger.key, 'Other', { headers: { 'User-Agent': userAgent } });
     const clientOfLast = async () =>
       (
         eventsIn((await get('?type=TenantUpdated', stranger.key)).text).at(-1) as unknown as {
           metadata: { client?: unknown };
         }
       ).metadata.client;
-    await put(service.url, 'agent/1.0');
+    await put(service, 'agent/1.0');
     expect(await clientOfLast()).toEqual({ address: '127.0.0.1', userAgent: 'agent/1.0' });
-    await put(service.url, `${stranger.key} ${'x'.repeat(500)}`);
+    await put(service, `${stranger.key} ${'x'.repeat(500)}`);
     const masked = (await clientOfLast()) as { userAgent: string };
     expect(masked.userAgent).toHaveLength(256 - stranger.key.length + 'key_***'.length);
     expect(masked.userAgent).not.toContain(stranger.key.slice(4));
     const silent = await startService({ DATA_DIR: service.folder, RECORD_CLIENTS: 'false' });
-    await put(silent.url, 'agent/1.0');
+    await put(silent, 'agent/1.0');
     expect(await clientOfLast()).toBeUndefined();
     await silent.stop();
   });

@@ -5,7 +5,7 @@ import { beside } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
-import { ask, type ApiResponse, type AskOptions } from '../support/http';
+import { ask, rename, type ApiResponse, type AskOptions } from '../support/http';
 import { openLogIn } from '../support/profile';
 import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
@@ -136,8 +136,7 @@ describe('what a tenant sees while others write', () => {
       );
     await report('tok_1', 'tok_2');
     for (const name of ['First', 'Second', 'Third']) {
-      const put = await ask(`${quiet.url}/tenants/self`, { method: 'PUT', key, body: { name } });
-      expect(put.status).toBe(200);
+      expect((await rename(quiet, key, name)).status).toBe(200);
       await report('tok_1', `tok_${name}`);
     }
     await report(...Array.from({ length: 12 }, (_, i) => `tok_${i}`), 'tok_last');
@@ -167,9 +166,7 @@ describe('what a tenant sees while others write', () => {
   });
 
   it('is the same after a write, and at the end of a stream that is cut', async () => {
-    const put = async ({ url }: Service) =>
-      ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name: 'Fourth' } });
-    const [alone, among] = [await put(quiet), await put(busy)];
+    const [alone, among] = [await rename(quiet, key, 'Fourth'), await rename(busy, key, 'Fourth')];
     expect(comparable(among, { url: busy.url, identity: identities[1] })).toEqual(
       comparable(alone, { url: quiet.url, identity: identities[0] }),
     );

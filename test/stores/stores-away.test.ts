@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeTests } from '../support/before-tests';
 import { besideForTests } from '../support/beside';
-import { ask, type ApiResponse, type AskOptions } from '../support/http';
+import { ask, rename, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { loggedBy, serviceProcess } from '../support/service';
 import { liveSetFile } from '../support/set-files';
@@ -20,8 +20,7 @@ describe('a server whose stores fail', () => {
   let tenantId: string;
   const call = (asking: AskOptions = {}, path = '/tenants/self') =>
     ask(`${service.url}${path}`, { key, ...asking });
-  const put = (name: string, headers: Record<string, string> = {}) =>
-    call({ method: 'PUT', body: { name }, headers });
+  const put = (name: string, headers: Record<string, string> = {}) => rename(service, key, name, { headers });
   const open = (path: string) => new DatabaseSync(path, { timeout: 5_000 });
   const logFile = () => join(service.folder, 'events.db');
   const setFile = () => liveSetFile(service.folder);
@@ -54,14 +53,20 @@ describe('a server whose stores fail', () => {
   });
 
   describe('and recover', () => {
-    it('answers 503 in time to writes on a locked event log, still serves reads, and recovers', async () => {
+    it('answers 503 in time to writes on a locked event log, still serves reads, is not ready and says why, and recovers', async () => {
       const before = await by.count();
+      const ready = () => ask(`${service.operationsUrl}/readyz`);
       await locking(logFile(), async () => {
+        expect((await ready()).status).toBe(200);
         const { ms, value } = await timed(() =>
           Promise.all(Array.from({ length: 5 }, (_, i) => put(`B${i}`))),
         );
         expect(ms).toBeLessThan(MAX_MS);
         for (const response of value) expectUnavailable(response);
+        expect(await ready()).toMatchObject({
+          status: 503,
+          json: { status: 'unavailable', reason: expect.stringContaining('Writes are failing.') },
+        });
         const lines = () => loggedBy(service, String(value[0]?.json.trace_id));
         await until(() => lines().length > 0);
         expect(lines()).toEqual([expect.objectContaining({ level: 40 })]);
@@ -70,7 +75,9 @@ describe('a server whose stores fail', () => {
         expect((await call({}, '/permissions')).status).toBe(200);
       });
       expect(await by.count()).toBe(before);
+      expect((await ready()).status).toBe(503);
       expect((await put('After')).status).toBe(200);
+      expect((await ready()).status).toBe(200);
       expect((await call()).json.name).toBe('After');
     });
 

@@ -36,6 +36,14 @@ export const received = async (url: string, init: RequestInit = {}): Promise<Api
   };
 };
 
+/** Changes the name of the Tenant. */
+export const rename = (
+  { url }: { readonly url: string },
+  key: string,
+  name: string,
+  more: AskOptions = {},
+): Promise<ApiResponse> => ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name }, ...more });
+
 export const ask = (
   url: string,
   { method = 'GET', key, headers = {}, body }: AskOptions = {},
