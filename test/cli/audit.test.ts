@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RawEvent } from '../../src/audit/event-views';
+import type { NewEvent } from '../../src/event-log/event-log';
 import { makeKey } from '../../src/ledger/api-key';
 import { fillBusyLog } from '../support/busy-log';
+import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { eventsIn as storedIn, operatorAt } from '../support/operator';
 import { openLogIn } from '../support/profile';
@@ -172,12 +174,8 @@ describe('what tenant-ledger audit finds', () => {
   beforeAll(async () => {
     const { tenant_id = '' } = await operator.json('tenant create --name Acme');
     const { log, streams } = await openLogIn(operator.folder);
-    const fact = (type: string, metadata: Readonly<Record<string, unknown>>) => ({
-      id: randomUUID(),
-      type,
-      data: { entityId: 'tok_1' },
-      metadata: { version: 1, ...metadata },
-    });
+    const fact = (type: string, metadata: NewEvent['metadata']) =>
+      anEvent({ entityId: 'tok_1' }, { type, metadata });
     const moments = { firstAt: '2026-01-31T00:00:00Z', lastAt: '2026-01-31T00:00:00Z' };
     const facts = [
       fact('TokenCreated', { keyId, client: { address: '192.0.2.1' } }),
@@ -222,12 +220,9 @@ describe('the trailer of tenant-ledger audit', () => {
   beforeAll(async () => {
     const { tenant_id } = await operator.json('tenant create --name Acme');
     const { log, streams } = await openLogIn(operator.folder);
-    const events = [id, 'other'].map((text) => ({
-      id: randomUUID(),
-      type: 'TokenRead',
-      data: { entityId: text },
-      metadata: { version: 1, traceId: text },
-    }));
+    const events = [id, 'other'].map((text) =>
+      anEvent({ entityId: text }, { type: 'TokenRead', metadata: { traceId: text } }),
+    );
     await log.append(streams.activity(tenant_id ?? ''), events, 'no_stream');
     await log.close();
   });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EventLog, LoggedEvent, NewEvent } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
 import { beside } from '../support/beside';
-import { eventsOf } from '../support/events';
+import { anEvent, eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
 import { ask, rename, type ApiResponse, type AskOptions } from '../support/http';
@@ -18,12 +18,7 @@ const PERMISSIONS = ['log:read', 'tenant:read', 'tenant:update', 'application:re
 const OTHERS = 100;
 
 const othersOf = (): readonly NewEvent[] =>
-  Array.from({ length: OTHERS }, (_, i) => ({
-    id: randomUUID(),
-    type: 'TokenCreated',
-    data: { entityId: `tok_${i}` },
-    metadata: {},
-  }));
+  Array.from({ length: OTHERS }, (_, i) => anEvent({ entityId: `tok_${i}` }, { type: 'TokenCreated' }));
 
 const unchanged = ({ id, type, data, metadata, recordedAt }: LoggedEvent): NewEvent => ({
   id,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { request } from 'node:http';
 import { revokeKey } from '../../src/domain/application-keys';
 import { beside } from '../support/beside';
+import { plainRequest } from '../support/plain-request';
 import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -248,27 +248,11 @@ describe('the session of the portal', () => {
   });
 });
 
-/** With any headers, also `Host`. */
-const raw = (
-  url: string,
-  headers: Headers,
-  key: string,
-): Promise<{ status?: number | undefined; cookie: string; text: string }> =>
-  new Promise((resolve, reject) => {
-    const sent = request(`${url}/portal/session`, {
-      method: 'POST',
-      headers: { ...JSON_TYPE, ...OWN, ...headers },
-    });
-    sent.once('error', reject);
-    sent.once('response', (response) => {
-      let text = '';
-      response.on('data', (chunk: Buffer) => (text += chunk.toString()));
-      response.once('end', () =>
-        resolve({ status: response.statusCode, cookie: response.headers['set-cookie']?.[0] ?? '', text }),
-      );
-    });
-    sent.end(JSON.stringify({ key }));
-  });
+const raw = async (url: string, headers: Headers, key: string) => {
+  const all = { ...JSON_TYPE, ...OWN, ...headers };
+  const response = await plainRequest(`${url}/portal/session`, all, 'POST', JSON.stringify({ key }));
+  return { ...response, cookie: response.headers['set-cookie']?.[0] ?? '' };
+};
 
 describe('signing in to the portal', () => {
   it('is refused over plain HTTP to another host', async () => {

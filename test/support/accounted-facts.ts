@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
 import { rowsOf } from './accounted-writers';
 import { closeAfterwards } from './closing';
-import { eventsOf } from './events';
+import { eventsOf, idsOf } from './events';
+import { aFact, textOf } from './facts';
 import { received } from './http';
 import type { Instances } from './instances';
 import { newService } from './services';
@@ -40,20 +40,14 @@ export const startReporter = async (instances: Instances, restMs = 0) => {
   let isOver = false;
   const report = async (): Promise<void> => {
     for (let at = 0; !isOver; at += 1) {
-      const ids = Array.from({ length: BATCH }, () => randomUUID());
-      const facts = ids.map((id) => ({
-        id,
-        tenant_id: tenantId,
-        type: 'ProxyUsed',
-        data: { entityId: 'p' },
-      }));
-      const body = facts.map((fact) => `${JSON.stringify(fact)}\n`).join('');
+      const facts = Array.from({ length: BATCH }, () => aFact(tenantId, { type: 'ProxyUsed' }));
+      const body = textOf(facts);
       for (let tries = at; ; tries += 1) {
         const done = await Promise.all([send(tries, body), send(tries + 1, body)]);
         if (done.includes(true)) break;
         await pause(20);
       }
-      sent.push(...ids);
+      sent.push(...idsOf(facts));
       await pause(restMs);
     }
   };
