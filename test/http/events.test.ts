@@ -126,7 +126,13 @@ describe('raw events over HTTP', () => {
     await silent.stop();
   });
 
-  const filters: readonly (readonly [string, readonly string[]])[] = [
+  it('are not filtered by a type that does not exist', async () => {
+    const { status, json } = await ask(`${service.url}/events?type=TenantUpdatet`, { key: owner.key });
+    const text = 'is not known: did you mean TenantUpdated?';
+    expect([status, json]).toEqual([400, expect.objectContaining({ errors: { type: [text] } })]);
+  });
+
+  it.each<[string, readonly string[]]>([
     ['?type=TenantUpdated', ['TenantUpdated']],
     ['?trace_id=trace-1', ['TenantUpdated']],
     ['?entity_type=token&entity_id=tok_1', ['TokenCreated', 'TokenRead']],
@@ -136,14 +142,7 @@ describe('raw events over HTTP', () => {
     ['?source=fact', ['TokenCreated', 'TokenRead']],
     ['?source=decision&trace_id=trace-1', ['TenantUpdated']],
     ['?type=TokenCreated&limit=1', ['TokenCreated']],
-  ];
-  it('are not filtered by a type that does not exist', async () => {
-    const { status, json } = await ask(`${service.url}/events?type=TenantUpdatet`, { key: owner.key });
-    const text = 'is not known: did you mean TenantUpdated?';
-    expect([status, json]).toEqual([400, expect.objectContaining({ errors: { type: [text] } })]);
-  });
-
-  it.each(filters)('are filtered by %s', async (query, types) => {
+  ])('are filtered by %s', async (query, types) => {
     expect(eventsIn((await get(query)).text).map(({ type }) => type)).toEqual(types);
   });
 
@@ -256,13 +255,12 @@ describe('raw events over HTTP', () => {
     );
   });
 
-  const misuse: readonly (readonly [string, string])[] = [
+  it.each([
     ['?typ=TenantUpdated', 'typ'],
     ['?limit=0', 'limit'],
     ['?follow=perhaps', 'follow'],
     ['?start_date=2022-01-02&end_date=2022-01-01', 'start_date'],
-  ];
-  it.each(misuse)('refuse %s', async (query, field) => {
+  ])('refuse %s', async (query, field) => {
     expectProblem(await get(query), 400, 'validation_failed', field);
   });
 
@@ -316,7 +314,7 @@ describe('raw events over HTTP', () => {
       await second.stop();
     });
 
-    const endings = [
+    it.each([
       ['whose key is revoked', 'key_refused', ({ keyId }: NewTenant) => revokeKey(keyId)],
       [
         'whose key loses the permission',
@@ -324,8 +322,7 @@ describe('raw events over HTTP', () => {
         ({ id }: NewTenant) => updateApplication(id, { permissions: ['tenant:read'] }),
       ],
       ['whose tenant is deleted', 'key_refused', () => deleteTenant()],
-    ] as const;
-    it.each(endings)('and %s end, with the reason', async (_, reason, ending) => {
+    ] as const)('and %s end, with the reason', async (_, reason, ending) => {
       const reader = await by.newTenant('Acme', ['log:read']);
       const stream = await following(`${service.url}/events?follow=true`, reader.key);
       await until(() => stream.text().includes('KeyAdded'));
