@@ -186,15 +186,6 @@ describe('bad HTTP', () => {
       const response = await only(`GET /permissions HTTP/1.1\r\n${HOST}${KEY()}${upgrade}\r\n`);
       expect(response.status).toBe(200);
     });
-
-    it('pipelined requests, answered in order', async () => {
-      const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\n${HOST}${KEY()}${more}\r\n`;
-      const answers = await sendRaw(
-        service.url,
-        get('/tenants/self') + get('/nowhere') + get('/permissions', CLOSE),
-      );
-      expect(answers.map((response) => response.status)).toEqual([200, 404, 200]);
-    });
   });
 });
 

@@ -1,6 +1,6 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { besideForTests } from '../support/beside';
-import { received } from '../support/http';
+import { ask, received } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { serviceForTests } from '../support/service';
 
@@ -212,9 +212,10 @@ describe('unusual but valid input', () => {
     ['__proto__ as a value', '{"name":"A","id":"__proto__"}'],
     ['the last of two names', '{"name":"B","name":"A"}'],
   ])('%s', async (_, body, headers = {}) => {
-    const response = await received(`${service.url}/tenants/self`, {
+    const response = await ask(`${service.url}/tenants/self`, {
       method: 'PUT',
-      headers: { 'SVC-API-KEY': service.key, 'Content-Type': 'application/json', ...headers },
+      key: service.key,
+      headers,
       body,
     });
     expect(response).toMatchObject({ status: 200, json: { name: 'A' } });

@@ -12,7 +12,7 @@ import { beside, besideForTests } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { anEvent, eventsOf } from '../support/events';
 import { aFact, textOf, type Fact } from '../support/facts';
-import { ask, received, type ApiResponse } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { newService } from '../support/services';
 import { loggedBy, serviceForTests, startService } from '../support/service';
@@ -31,10 +31,11 @@ describe('POST /facts', () => {
   });
 
   const send = (body: string | Buffer, headers: Readonly<Record<string, string>> = {}, key = gateway.key) =>
-    received(`${service.url}/facts`, {
+    ask(`${service.url}/facts`, {
       method: 'POST',
-      headers: { 'SVC-API-KEY': key, 'Content-Type': NDJSON, ...headers },
-      body: body as string,
+      key,
+      headers: { 'Content-Type': NDJSON, ...headers },
+      body,
     });
   const report = (...facts: readonly (Fact | string)[]) => send(textOf(facts));
   const asJson = (body: unknown) => ask(`${service.url}/facts`, { method: 'POST', key: gateway.key, body });

@@ -3,7 +3,7 @@ import { rowsOf } from './accounted-writers';
 import { closeAfterwards } from './closing';
 import { eventsOf, idsOf } from './events';
 import { aFact, textOf } from './facts';
-import { received } from './http';
+import { ask } from './http';
 import type { Instances } from './instances';
 import { newService } from './services';
 import { until } from './waiting';
@@ -25,14 +25,15 @@ export const startReporter = async (instances: Instances, restMs = 0) => {
   const { tenantId, key } = await instances.newTenant();
   const service = await newService(instances.app, 'facts');
   const send = async (at: number, body: string): Promise<boolean> => {
-    const answer = await received(`${instances.running[at % instances.running.length]!.url}/facts`, {
+    const answer = await ask(`${instances.running[at % instances.running.length]!.url}/facts`, {
       method: 'POST',
-      headers: { 'SVC-API-KEY': service.key, 'Content-Type': 'application/x-ndjson' },
+      key: service.key,
+      headers: { 'Content-Type': 'application/x-ndjson' },
       body,
       signal: AbortSignal.timeout(PATIENCE_MS),
     }).catch(() => undefined);
     if (answer === undefined || answer.status === 503) return false;
-    const { accepted, already_there, refused } = answer.json as unknown as Answer;
+    const { accepted, already_there, refused } = answer.json as Answer;
     expect([answer.status, refused.filter(({ retry }) => !retry)]).toEqual([200, []]);
     return accepted + already_there === BATCH;
   };
