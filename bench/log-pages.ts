@@ -146,7 +146,7 @@ const widestDates = async (app: App): Promise<LogFilter> => {
   const { set: reader } = await app.live.look();
   const at = async (page: number) =>
     (await findLogs(reader, tenantId, { filter: {}, page, size: 1 })).rows[0]?.created_at ?? '';
-  return { start: await at(ROWS - 10), end: await at(1) };
+  return { start_date: await at(ROWS - 10), end_date: await at(1) };
 };
 
 const firstAnswer = async (key: string): Promise<void> => {
@@ -171,13 +171,13 @@ const main = async (): Promise<void> => {
   const loop = await timesOf(countUp);
   printRow('(a loop)', 0, '-', loop, loop);
   await printTimes(app, 'none', {});
-  await printTimes(app, 'entity_type', { entityType: 'token' });
+  await printTimes(app, 'entity_type', { entity_type: 'token' });
   await printTimes(app, 'operation', { operation: 'use' });
   await printTimes(app, 'source', { source: 'fact', ...(await widestDates(app)) });
   await printTimes(app, 'dates', await widestDates(app));
-  await printTimes(app, 'entity_id', { entityId: BUSY_ENTITY });
-  await printTimes(app, 'id and type', { entityId: BUSY_ENTITY, entityType: 'card' });
-  await printTimes(app, 'id and dates', { entityId: BUSY_ENTITY, ...(await widestDates(app)) });
+  await printTimes(app, 'entity_id', { entity_id: BUSY_ENTITY });
+  await printTimes(app, 'id and type', { entity_id: BUSY_ENTITY, entity_type: 'card' });
+  await printTimes(app, 'id and dates', { entity_id: BUSY_ENTITY, ...(await widestDates(app)) });
   await app.close();
   await firstAnswer(key);
   console.log(`load average ${loadavg()[0]?.toFixed(2)}`);

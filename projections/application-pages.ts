@@ -1,5 +1,5 @@
 import type { ApplicationType } from '../src/domain/permissions';
-import { QUOTAS } from '../src/domain/tenant';
+import { QUOTAS, type ApplicationDocument } from '../src/domain/tenant';
 import { findApplication, type StoredApplication, type StoredKey } from './applications';
 import type { Reader } from './projector';
 
@@ -9,6 +9,11 @@ export interface ApplicationFilter {
   readonly ids?: readonly string[] | undefined;
   readonly types?: readonly ApplicationType[] | undefined;
 }
+
+export const isWantedBy =
+  ({ ids, types }: ApplicationFilter) =>
+  ({ id, type }: ApplicationDocument): boolean =>
+    (ids?.includes(id) ?? true) && (types?.includes(type) ?? true);
 
 export interface ApplicationQuery {
   readonly filter: ApplicationFilter;
@@ -38,11 +43,8 @@ export const findApplications = async (
   tenantId: string,
   { filter, after = -1, page, size }: ApplicationQuery,
 ): Promise<ApplicationPage> => {
-  const { ids, types } = filter;
   const found = await reader.find(tenantId, 'applications', { index: 'listed', limit: QUOTAS.applications });
-  const isWanted = ({ id, type }: StoredApplication): boolean =>
-    (ids?.includes(id) ?? true) && (types?.includes(type) ?? true);
-  const all = (found as unknown as readonly StoredApplication[]).filter(isWanted);
+  const all = (found as unknown as readonly StoredApplication[]).filter(isWantedBy(filter));
   const first = all.findIndex(({ listed_at = 0 }) => listed_at > after);
   const from = first < 0 ? all.length : first + (page - 1) * size;
   const applications = all.slice(from, from + size);

@@ -2,16 +2,10 @@ import * as merkle from '../src/evidence/tree';
 import { findFrontier, findLog, hashesIn, ROWS } from './logs';
 import type { Reader } from './projector';
 
-/** The tree of all rows of a tenant's log, which only grows: a proof for a size stays right. */
-export interface Tree {
-  readonly size: number;
-  readonly root: merkle.Hash;
-}
-
 type RowReader = Pick<Reader, 'get' | 'at'>;
 
-/** The tree of the rows that are shown. */
-export const treeOf = async (reader: Pick<Reader, 'get'>, tenantId: string): Promise<Tree> => {
+/** The tree of all rows of a tenant's log that are shown. It only grows: a proof for a size stays right. */
+export const treeOf = async (reader: Pick<Reader, 'get'>, tenantId: string) => {
   const { size, frontier } = await findFrontier(reader, tenantId);
   return { size, root: merkle.rootOf(frontier) };
 };

@@ -44,7 +44,7 @@ const sum = (a: Readonly<Record<string, number>>, b: Readonly<Record<string, num
 };
 
 const earlier = (a: string, b: string): string => (a < b ? a : b);
-const later = (a: string, b: string): string => (a > b ? a : b);
+export const later = (a: string, b: string): string => (a > b ? a : b);
 
 const dayWith = (day: KeyDayView | undefined, use: KeyUse): KeyDayView => ({
   date: use.date,

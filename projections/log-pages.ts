@@ -1,18 +1,18 @@
 import { rowLines, type LogRow, type RowIndex } from './logs';
 import type { Line, Query, Reader, Value } from './projector';
 
-/** Queries about a tenant's log. Rows must be equal to what is given. */
-export type RowFilter = Readonly<
-  Partial<
-    Record<'entityType' | 'entityId' | 'actorId' | 'operation' | 'traceId' | 'source', string | undefined>
-  >
->;
+/** The fields of rows that a filter may give values for. */
+const FILTERED = ['entity_type', 'entity_id', 'actor_id', 'operation', 'trace_id', 'source'] as const;
 
+/** Queries about a tenant's log. Rows must be equal to what is given. */
+export type RowFilter = Readonly<Partial<Record<(typeof FILTERED)[number], string | undefined>>>;
+
+/** Named as in the queries over HTTP. */
 export interface LogFilter extends RowFilter {
   /** Rows from this moment on. */
-  readonly start?: string | undefined;
+  readonly start_date?: string | undefined;
   /** Rows before this moment. */
-  readonly end?: string | undefined;
+  readonly end_date?: string | undefined;
 }
 
 export interface LogPage {
@@ -31,13 +31,7 @@ export interface LogQuery {
   readonly size: number;
 }
 
-/** The fields of rows that a filter gives values for. */
-const givenBy = (filter: RowFilter): Readonly<Partial<LogRow>> => {
-  const { entityType: entity_type, entityId: entity_id, actorId: actor_id, traceId: trace_id } = filter;
-  const { operation, source } = filter;
-  const fields = { entity_type, entity_id, actor_id, operation, trace_id, source };
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-};
+const givenBy = (filter: RowFilter) => FILTERED.filter((field) => filter[field] !== undefined);
 
 interface RowLine extends Line {
   readonly number: (typeof rowLines)[RowIndex]['number'];
@@ -49,9 +43,9 @@ interface RowLine extends Line {
 const lineOf = (filter: RowFilter): RowLine => {
   const given = givenBy(filter);
   for (const [index, { equal, number }] of Object.entries(rowLines)) {
-    const values = equal.flatMap((field) => given[field] ?? []);
+    const values = equal.flatMap((field) => filter[field] ?? []);
     if (values.length === equal.length)
-      return { index, equal: values, number, isExact: values.length === Object.keys(given).length };
+      return { index, equal: values, number, isExact: values.length === given.length };
   }
   throw new Error('Every row is in the line by_number.');
 };
@@ -134,14 +128,22 @@ const rowsIn = (reader: Reader, tenantId: string, of: RowLine, count = 0) => {
 
 type Rows = ReturnType<typeof rowsIn>;
 
-/** Those in the line of a filter, and all rows of the tenant. */
+/** Those in the line of a filter. */
 const rowsOf = async (reader: Reader, tenantId: string, filter: RowFilter) => {
   const lines = [lineOf(filter), lineOf({})] as const;
   const asked = lines.map(({ index, equal }) => ({ tenantId, collection: 'log_rows', index, equal }));
   const [end, endOfAll] = await reader.lastOf(asked);
+  const rows = rowsIn(reader, tenantId, lines[0], end?.number ?? 0);
+  const all = rowsIn(reader, tenantId, lines[1], endOfAll?.number ?? 0);
   return {
-    rows: rowsIn(reader, tenantId, lines[0], end?.number ?? 0),
-    all: rowsIn(reader, tenantId, lines[1], endOfAll?.number ?? 0),
+    rows,
+    /** How many of them come before each of these moments, and before a row of the tenant, as far as they are given. */
+    countsBefore: async (moments: readonly (string | undefined)[], row?: Pick<LogRow, 'number'>) => {
+      const dates = await all.countsBefore(moments);
+      const amongAll = row === undefined ? dates : [...dates, row.number - 1];
+      if (rows.number === 'number') return amongAll;
+      return rows.countsBefore(amongAll.map((count) => (count === undefined ? undefined : count + 1)));
+    },
   };
 };
 
@@ -151,15 +153,6 @@ interface Span {
   readonly last: number;
   readonly top: number;
 }
-
-const spanOf = async (rows: Rows, all: Rows, { filter, olderThan }: LogQuery): Promise<Span> => {
-  const dates = await all.countsBefore([filter.start, filter.end]);
-  const amongAll = [...dates, olderThan === undefined ? undefined : olderThan.number - 1];
-  const following = amongAll.map((count) => (count === undefined ? undefined : count + 1));
-  const counts = rows.number === 'number' ? amongAll : await rows.countsBefore(following);
-  const [before = 0, last = rows.count, top = last] = counts;
-  return { before, last, top: Math.min(top, last) };
-};
 
 const pageByNumber = async ({ rowsAt }: Rows, { before, last, top }: Span, { page, size }: LogQuery) => {
   const total = Math.max(0, last - before);
@@ -176,7 +169,7 @@ const MAX_LOOKED_AT = 1_000;
 
 /** Whether a row matches a filter apart from its dates, which are ranges of numbers. */
 const matches = (filter: RowFilter, row: LogRow): boolean =>
-  Object.entries(givenBy(filter)).every(([field, value]) => row[field as keyof LogRow] === value);
+  givenBy(filter).every((field) => row[field] === filter[field]);
 
 /** Looks at no more rows than a page has if they all match, otherwise at more and more. */
 const pageByLooking = async ({ newest, number }: Rows, { before, top }: Span, { filter, size }: LogQuery) => {
@@ -199,8 +192,11 @@ const pageByLooking = async ({ newest, number }: Rows, { before, top }: Span, { 
 
 /** A page of the log, newest first by position in the log. */
 export const findLogs = async (reader: Reader, tenantId: string, query: LogQuery): Promise<LogPage> => {
-  const { rows, all } = await rowsOf(reader, tenantId, query.filter);
-  const span = await spanOf(rows, all, query);
+  const { filter, olderThan } = query;
+  const { rows, countsBefore } = await rowsOf(reader, tenantId, filter);
+  const counts = await countsBefore([filter.start_date, filter.end_date], olderThan);
+  const [before = 0, last = rows.count, top = last] = counts;
+  const span: Span = { before, last, top: Math.min(top, last) };
   return rows.isExact ? pageByNumber(rows, span, query) : pageByLooking(rows, span, query);
 };
 
@@ -211,9 +207,7 @@ export const countLogs = async (
   filter: RowFilter,
   moments: readonly string[],
 ): Promise<readonly number[]> => {
-  const { rows, all } = await rowsOf(reader, tenantId, filter);
-  const amongAll = await all.countsBefore(moments);
-  const following = amongAll.map((count = 0) => count + 1);
-  const counts = rows.number === 'number' ? amongAll : await rows.countsBefore(following);
+  const { countsBefore } = await rowsOf(reader, tenantId, filter);
+  const counts = await countsBefore(moments);
   return counts.slice(1).map((count = 0, i) => count - (counts[i] ?? 0));
 };

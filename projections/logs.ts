@@ -10,7 +10,7 @@ import {
 import { eventSchemas, streamKindOf, type EntityFactData, type Recorded } from '../src/domain/events';
 import { canonicalTime, MAX_NAME_LENGTH } from '../src/domain/texts';
 import { appended, type Hash } from '../src/evidence/tree';
-import { keyCollections, keyUsed } from './key-days';
+import { keyCollections, keyUsed, later } from './key-days';
 import {
   carriedIn,
   changeTogether,
@@ -141,8 +141,6 @@ const grown = (now: StoredFrontier = EMPTY, number: number, leaf: Hash) => {
   return { evidence: textOf(completed), frontier: after as unknown as Document };
 };
 
-const laterOf = (a: string, b: string): string => (a > b ? a : b);
-
 const withType = (now: Document | undefined, entityType: string): Document | undefined => {
   const { values } = (now as EntityTypes | undefined) ?? { values: [] };
   return values.length < MAX_TYPES ? { values: [...values, entityType] } : now;
@@ -188,7 +186,7 @@ const rowAdded = (content: RowContent, recordedAt: string, leaf: Leaf): Change =
       operation_number: numberIn('by_operation'),
       trace_number: content.trace_id === undefined ? undefined : numberIn('by_trace'),
       source_number: numberIn('by_source'),
-      created_at: laterOf(recordedAt, String(endOf('by_number')?.value ?? '')),
+      created_at: later(recordedAt, String(endOf('by_number')?.value ?? '')),
       evidence,
       ...content,
     };

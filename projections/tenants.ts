@@ -1,5 +1,5 @@
 import type { TenantSettings } from '../src/domain/events';
-import type { Tenant } from '../src/domain/tenant';
+import { tenantAsCreated, type Tenant } from '../src/domain/tenant';
 import { amend, change, type Projector, type Reader } from './projector';
 
 /** One document per tenant: the response of `GET /tenants/self`, its ETag and its plan. */
@@ -48,16 +48,7 @@ export const tenants: Projector = {
   collections: [{ name: 'tenants', indexes: {} }],
   on: {
     TenantCreated: (event) => [
-      change<TenantDocument>('tenants', SELF, () => ({
-        id: event.tenantId,
-        owner_id: event.data.ownerId,
-        name: event.data.name,
-        settings: settingsOf(event.data.settings),
-        created_by: event.actor?.id,
-        created_at: event.at,
-        revision: event.revision,
-        included_monthly_active_tokens: event.data.includedMonthlyActiveTokens,
-      })),
+      change<TenantDocument>('tenants', SELF, () => documentOfTenant(tenantAsCreated(event))),
     ],
     TenantUpdated: (event) => [
       changed((tenant) => ({

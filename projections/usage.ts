@@ -6,6 +6,7 @@ import {
   type TenantEvent,
 } from '../src/domain/events';
 import { canonicalTime } from '../src/domain/texts';
+import { later } from './key-days';
 import {
   change,
   changeTogether,
@@ -57,8 +58,7 @@ export const monthOf = (time: string): string => time.slice(0, 7);
 
 const ownTime = (event: TokenFact): string => canonicalTime(event.data.occurredAt ?? event.at);
 
-const latest = (known: string | undefined, time: string): string =>
-  known === undefined || time > known ? time : known;
+const latest = (known: string | undefined, time: string): string => later(known ?? time, time);
 
 const isAlive = (token: TokenDocument | undefined): boolean =>
   token?.created_at !== undefined && (token.deleted_at === undefined || token.created_at > token.deleted_at);
@@ -129,17 +129,6 @@ export const usage: Projector = {
   })),
   on: { ...tokenFacts, TenantCreated: plan, TenantPlanChanged: plan },
 };
-
-export interface UsageReport {
-  readonly token_report: {
-    readonly metrics_by_type: Readonly<
-      Record<string, { readonly count: number; readonly last_created_at?: string }>
-    >;
-    readonly included_monthly_active_tokens: number;
-    readonly monthly_active_tokens: number;
-  };
-  readonly months?: readonly UsageMonth[];
-}
 
 /** The tokens that were active in a month, and what the plan included at its end. */
 export interface UsageMonth {

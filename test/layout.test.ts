@@ -65,7 +65,6 @@ const types = exportedBy(TYPE);
 const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/app/logger.ts withoutDetails',
   'src/cli/main.ts main',
-  'src/event-log/sqlite/sqlite-event-log.ts openAppender',
   'src/http/api.ts routes',
   'src/ingest/lines.ts MAX_LINE_BYTES',
   'src/ledger/api-key.ts makeKey',

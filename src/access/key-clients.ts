@@ -1,13 +1,11 @@
 import type { Client, ClientUse } from '../domain/events';
 import type { RefusedAccess } from '../domain/refusal';
 
-interface Use {
+export interface Use {
   readonly operation: string;
   /** Its response is an export, or a stream that is followed. */
   readonly beginsStream?: boolean;
 }
-
-export type BegunStream = Use & { readonly beginsStream: true };
 
 /** A request that a key was accepted for, one that it was refused, or the end of a response that gave events out. */
 export type KeyAct = Use | RefusedAccess | { readonly eventsGivenOut: number };
@@ -43,15 +41,12 @@ export const clientCounter = () => {
     /** Whether it is the first from this address on the day. */
     add: (clients: KeyClients, at: string, act: KeyAct, client: Client | undefined): boolean => {
       const { uses } = clients;
-      // A service that verifies a key need not say where that came from.
-      if (client === undefined) {
-        clients.others = added(clients.others, at, act, {});
-        return false;
-      }
-      const name = `${client.address} ${client.reportedBy ?? ''}`;
+      clients.last = client ?? clients.last;
+      const name = `${client?.address} ${client?.reportedBy ?? ''}`;
       const isNew = !uses.has(name);
-      clients.last = client;
-      if (isNew && (uses.size >= MAX_ADDRESSES_OF_DAY || addresses >= MAX_ADDRESSES)) {
+      const isFull = uses.size >= MAX_ADDRESSES_OF_DAY || addresses >= MAX_ADDRESSES;
+      // A service that verifies a key need not say where that came from.
+      if (client === undefined || (isNew && isFull)) {
         clients.others = added(clients.others, at, act, {});
         return false;
       }

@@ -13,9 +13,9 @@ import {
   hourlyLimits,
   type ClientCounter,
   type KeyAct,
-  type BegunStream,
   type HourlyLimit,
   type KeyClients,
+  type Use,
 } from './key-clients';
 
 /** A key that is known, valid or not, and the tenant that it belongs to. */
@@ -73,8 +73,6 @@ interface KeyDay {
   unsettled: { readonly event: NewEvent; readonly use: KeyUse } | undefined;
   readonly clients: KeyClients;
   usedAt: string | undefined;
-  /** The hour in which each kind of refusal was last reported at once. */
-  readonly reportedIn: Partial<Record<RefusalReason, string>>;
 }
 
 const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
@@ -108,16 +106,7 @@ const unwrittenOf = (day: KeyDay): readonly KeyUse[] => [
   ...(day.tally === undefined ? [] : [useOf(day, day.tally)]),
 ];
 
-/** Whether it is the first refusal for this reason in an hour: that is reported at once. */
-const isNewRefusal = ({ reportedIn }: KeyDay, at: string, act: KeyAct): boolean => {
-  if (!('reason' in act)) return false;
-  const hour = at.slice(0, 13);
-  if (reportedIn[act.reason] === hour) return false;
-  reportedIn[act.reason] = hour;
-  return true;
-};
-
-const isStream = (act: KeyAct): act is BegunStream => 'operation' in act && act.beginsStream === true;
+const isStream = (act: KeyAct): act is Use => 'operation' in act && act.beginsStream === true;
 
 /** In an hour: the beginning of a stream once per operation and address. */
 const limitsOf = ({ tenantId, keyId }: KeyOfTenant, act: KeyAct, client?: Client): readonly HourlyLimit[] => [
@@ -139,7 +128,7 @@ const boundedDays = (counter: ClientCounter) => {
       const ofTenant = perTenant.get(key.tenantId) ?? 0;
       if (days.size >= MAX_KEYS || ofTenant >= MAX_KEYS_OF_TENANT) return undefined;
       const unused = { tally: undefined, unsettled: undefined, usedAt: undefined, clients: counter.begin() };
-      const day: KeyDay = { key, date, ...unused, reportedIn: {} };
+      const day: KeyDay = { key, date, ...unused };
       days.set(idOf(key, date), day);
       perTenant.set(key.tenantId, ofTenant + 1);
       return day;
@@ -277,7 +266,9 @@ export const keyUseRecord = (dependencies: KeyUseRecordDependencies) => {
       addTo((day.tally ??= emptyTally(at)), at, act);
       if (key.applicationName !== undefined) day.key = key;
       const isNewPlace = recordsClients && counter.add(day.clients, at, act, client);
-      if (isNewRefusal(day, at, act) || known === undefined) due.add(day);
+      // The first refusal for this reason in an hour is reported at once.
+      const isNewRefusal = 'reason' in act && isWithin([`${key.keyId} ${act.reason}`, 1]);
+      if (isNewRefusal || known === undefined) due.add(day);
       const isNews = isNewPlace || isStream(act);
       if (isNews && !due.has(day) && isWithin(...limitsOf(key, act, client))) due.add(day);
       const isAccepted = !('reason' in act) || act.reason === 'permission_missing';

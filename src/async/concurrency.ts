@@ -41,24 +41,26 @@ export const singleFlight = <T>(work: (at: number) => Promise<T>): SingleFlight<
   return { since, fresh: () => (next ??= startNext()) };
 };
 
-/** The same for each of any number of names, at a cost only while somebody waits for their work. */
-export const singleFlightBy = <T>(
-  work: (name: string, at: number) => Promise<T>,
-): { since(name: string, time: number): Promise<T> } => {
-  const awaited = new Map<string, { readonly runs: SingleFlight<T>; waiters: number }>();
-  return {
-    since: async (name, time) => {
-      const entry = awaited.get(name) ?? { runs: singleFlight((at) => work(name, at)), waiters: 0 };
-      awaited.set(name, entry);
-      entry.waiters += 1;
-      try {
-        return await entry.runs.since(time);
-      } finally {
-        entry.waiters -= 1;
-        if (entry.waiters === 0) awaited.delete(name);
-      }
-    },
+/** A value for each of any number of names, at a cost only while somebody uses it. */
+export const whileUsed = <V>(make: (name: string) => V) => {
+  const used = new Map<string, { readonly value: V; users: number }>();
+  return async <T>(name: string, use: (value: V) => Promise<T>): Promise<T> => {
+    const entry = used.get(name) ?? { value: make(name), users: 0 };
+    used.set(name, entry);
+    entry.users += 1;
+    try {
+      return await use(entry.value);
+    } finally {
+      entry.users -= 1;
+      if (entry.users === 0) used.delete(name);
+    }
   };
+};
+
+/** Single flights by name. */
+export const singleFlightBy = <T>(work: (name: string, at: number) => Promise<T>) => {
+  const runsOf = whileUsed((name) => singleFlight((at) => work(name, at)));
+  return { since: (name: string, time: number) => runsOf(name, (runs) => runs.since(time)) };
 };
 
 /** So many run at a time. The others wait in the order in which they asked. */

@@ -3,20 +3,14 @@ import type { FieldChange, Recorded } from '../domain/events';
 import { decode } from '../event-log/codec';
 import { type LoggedEvent, isJsonObject } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { publicData } from '../evidence/statement';
+import { jsonOf, publicData, withoutOsUser } from '../evidence/statement';
 import { tenantPosition } from './event-places';
 
 /** Events as the operator sees them, and as their tenant does. */
 
-/** Bytes that are not JSON are shown in base64. */
-const shown = (value: unknown): unknown =>
-  Buffer.isBuffer(value) ? { base64: value.toString('base64') } : (value ?? null);
-
 /** Never with the digest of a key. Keys of services are added in the operator's own stream. */
 const shownData = ({ type, data }: LoggedEvent, isOfTenant: boolean): unknown =>
-  isJsonObject(data)
-    ? publicData(type === 'ServiceKeyAdded' && !isOfTenant ? 'KeyAdded' : type, data)
-    : shown(data);
+  publicData(type === 'ServiceKeyAdded' && !isOfTenant ? 'KeyAdded' : type, data);
 
 /**
  * An event with everything that is stored, in the names of the API. Absent members are undefined, and so omitted from the
@@ -39,18 +33,11 @@ export const rawEvent = (event: LoggedEvent, streams: Streams) => {
     trace_id: traceId,
     key_id: keyId,
     data: shownData(event, tenantId !== undefined),
-    metadata: shown(event.metadata ?? {}),
+    metadata: jsonOf(event.metadata ?? {}),
   };
 };
 
 export type RawEvent = ReturnType<typeof rawEvent>;
-
-/** Without the name that the operator has on the operator's machine. */
-const withoutOsUser = (actor: unknown): unknown => {
-  if (!isJsonObject(actor)) return actor;
-  const { osUser: _, ...others } = actor;
-  return others;
-};
 
 /** Where a clock went back, the row in `/logs` has the time of the row before it instead. */
 const rowOf = (event: Recorded) =>
@@ -65,14 +52,12 @@ export const changesIn = ({ metadata }: LoggedEvent): readonly FieldChange[] =>
  * the audit log and what it changed. An event that cannot be read has neither of these two.
  */
 export const tenantEvent = (event: LoggedEvent, streams: Streams) => {
-  const { tenant_id: _, metadata, ...raw } = rawEvent(event, streams);
-  const isShown = isJsonObject(metadata) && metadata['actor'] !== undefined;
+  const shown = { ...event, metadata: withoutOsUser(event.metadata) };
+  const { tenant_id: _, ...raw } = rawEvent(shown, streams);
   const decoded = decode(event, streams);
   return {
     ...raw,
     position: tenantPosition(event, streams),
-    actor: withoutOsUser(raw.actor),
-    metadata: isShown ? { ...metadata, actor: withoutOsUser(metadata['actor']) } : metadata,
     log: decoded.status === 'good' ? rowOf(decoded.event) : undefined,
     changes: decoded.status === 'good' ? changesIn(event) : undefined,
   };

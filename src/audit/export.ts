@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { LedgerLog, Streams } from '../event-log/streams';
+import type { Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/streams';
 import {
   findEvents,
   type EventFilter,
@@ -61,14 +61,6 @@ export interface ExportedLines extends FoundEvents {
   readonly isTrailer: boolean;
 }
 
-export interface ExportOptions extends FindOptions {
-  /** Lines for people instead of JSON, without a trailer. */
-  readonly prettyLine?: ((event: LoggedEvent) => string) | undefined;
-}
-
-const jsonLine = (view: Conditions['view'], streams: Streams) => (event: LoggedEvent) =>
-  JSON.stringify(view === 'tenant' ? tenantEvent(event, streams) : rawEvent(event, streams));
-
 /**
  * The lines of an export in batches, the trailer last: the same conditions and range always give the same lines. Reads as
  * fast as they are taken. An aborted export has no trailer.
@@ -77,22 +69,22 @@ export async function* exportLines(
   ledgerLog: LedgerLog,
   conditions: Conditions,
   range: Omit<EventRange, 'limit'>,
-  { prettyLine, ...finding }: ExportOptions,
+  finding: FindOptions,
 ): AsyncGenerator<ExportedLines> {
   const { view, filter, limit } = conditions;
   const trailer = trailerOf(conditions, ledgerLog);
-  const lineOf = prettyLine ?? jsonLine(view, ledgerLog.streams);
+  const viewOf = view === 'tenant' ? tenantEvent : rawEvent;
   // Without an end, the log is empty, and what is appended meanwhile is not exported.
   const upTo = range.follow === true ? undefined : (range.upTo ?? '');
   let end = range.upTo;
   let remaining = limit ?? Infinity;
   for await (const found of findEvents(ledgerLog, filter, { ...range, upTo, limit }, finding)) {
-    const lines = found.events.map(lineOf);
+    const lines = found.events.map((event) => JSON.stringify(viewOf(event, ledgerLog.streams)));
     trailer.add(lines);
     remaining -= lines.length;
     if (remaining === 0) end = found.last?.position;
     yield { ...found, lines, isTrailer: false };
   }
-  if (prettyLine !== undefined || range.signal?.aborted === true) return;
+  if (range.signal?.aborted === true) return;
   yield { lines: [await trailer.line(end)], events: [], read: 0, last: undefined, isTrailer: true };
 }

@@ -63,16 +63,14 @@ const newEvents = ({ log, streams }: LedgerLog) => {
   };
 };
 
-/** All events of a tenant after a position, and then new ones as they come, until `signal` is aborted. */
-export type FollowTenant = (
-  ledgerLog: LedgerLog,
-  tenantId: string,
-  from: Omit<ReadFrom, 'follow'>,
-) => AsyncGenerator<Batch>;
-
-export const followedTenants = (ledgerLog: LedgerLog): FollowTenant => {
+export const followedTenants = (ledgerLog: LedgerLog) => {
   const { join, leave } = newEvents(ledgerLog);
-  return async function* follow({ log }, tenantId, { after, signal }) {
+  /** All events of a tenant after a position, and then new ones as they come, until `signal` is aborted. */
+  return async function* follow(
+    { log }: LedgerLog,
+    tenantId: string,
+    { after, signal }: Omit<ReadFrom, 'follow'>,
+  ): AsyncGenerator<Batch> {
     const followed = join(tenantId);
     let position = after;
     let seen = -1;

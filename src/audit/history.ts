@@ -1,8 +1,7 @@
 import { beforeDeadline, monotonicMs } from '../async/clock';
-import { turns } from '../async/concurrency';
-import { logFault } from '../event-log/event-log';
+import { turns, whileUsed } from '../async/concurrency';
 import type { LedgerLog } from '../event-log/streams';
-import type { Fault } from '../fault';
+import { fault, type Fault } from '../fault';
 import { slicedLog, type Slice, type NextSlice } from './fair-slices';
 
 /** So many reads of a tenant's history are under way at a time; the others wait in order. */
@@ -22,33 +21,20 @@ export type ReadHistory = <T>(
 ) => Promise<T>;
 
 const tooLong = (): Fault =>
-  logFault(
+  fault(
     'log_unavailable',
     `The history of this Tenant could not be read in time. At most ${PER_TENANT} such requests of a Tenant are answered at a time: with "as_of" each reads all changes up to then, and for an unknown event id all events that the read models do not show yet.`,
   );
 
 export const historyReads = (ledgerLog: LedgerLog, slices: NextSlice): ReadHistory => {
-  const tenants = new Map<string, { readonly inTurn: ReturnType<typeof turns>; reads: number }>();
-
-  const inTurnOf = async <T>(tenantId: string, work: () => Promise<T>): Promise<T> => {
-    const tenant = tenants.get(tenantId) ?? { inTurn: turns(PER_TENANT), reads: 0 };
-    tenants.set(tenantId, tenant);
-    tenant.reads += 1;
-    try {
-      return await tenant.inTurn(work);
-    } finally {
-      tenant.reads -= 1;
-      if (tenant.reads === 0) tenants.delete(tenantId);
-    }
-  };
-
+  const turnsOf = whileUsed(() => turns(PER_TENANT));
   return (tenantId, { deadline, gone }, read) => {
     const nextSlice = async (): Promise<Slice> => {
       const slice = await slices(tenantId);
       if (gone.aborted || monotonicMs() >= deadline) throw tooLong();
       return slice;
     };
-    const work = inTurnOf(tenantId, () => read(slicedLog(ledgerLog, nextSlice)));
+    const work = turnsOf(tenantId, (inTurn) => inTurn(() => read(slicedLog(ledgerLog, nextSlice))));
     return beforeDeadline(work, deadline, tooLong);
   };
 };

@@ -1,5 +1,3 @@
-import type { ApplicationFilter } from '../../projections/application-pages';
-import type { Application } from '../domain/tenant';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { emptyFold, foldEvent, tenantEventOf } from '../ledger/fold';
@@ -26,25 +24,4 @@ export const tenantAt = async ({ log, streams }: LedgerLog, tenantId: string, mo
       foldEvent(fold, tenantEventOf(logged, fold.revision, tenantId, streams));
     }
   return fold.tenant;
-};
-
-export interface PastQuestion {
-  readonly moment: Moment;
-  readonly filter: ApplicationFilter;
-  readonly skip: number;
-  readonly size: number;
-}
-
-/** In the order in which they were created. Only an active tenant has any: nobody has access to a deleted one. */
-export const applicationsAt = async (
-  ledgerLog: LedgerLog,
-  tenantId: string,
-  { moment, filter: { ids, types }, skip, size }: PastQuestion,
-): Promise<{ readonly applications: readonly Application[]; readonly total: number }> => {
-  const tenant = await tenantAt(ledgerLog, tenantId, moment);
-  if (tenant.status !== 'active') return { applications: [], total: 0 };
-  const isWanted = ({ id, type }: Application): boolean =>
-    (ids?.includes(id) ?? true) && (types?.includes(type) ?? true);
-  const matching = [...tenant.applications.values()].filter(isWanted);
-  return { applications: matching.slice(skip, skip + size), total: matching.length };
 };

@@ -14,13 +14,11 @@ const RETRY_AFTER_SECONDS = 10;
 const refused = (reason: string) =>
   fault('too_many_streams', `${reason}, and cannot have more.`, { retryAfter: RETRY_AFTER_SECONDS });
 
-/** Counts a stream, or throws `too_many_streams`. Call the returned function once, when the stream has ended. */
-export type OpenStream = (tenantId: string, use: StreamUse) => () => void;
-
-export const streamLimits = (): OpenStream => {
+export const streamLimits = () => {
   const open = new Map<string, number>();
   let total = 0;
-  return (tenantId, use) => {
+  /** Counts a stream, or throws `too_many_streams`. Call the returned function once, when the stream has ended. */
+  return (tenantId: string, use: StreamUse): (() => void) => {
     const { max, what } = PER_TENANT[use];
     const name = `${use} ${tenantId}`;
     const count = open.get(name) ?? 0;

@@ -98,7 +98,7 @@ const noticeDailySums = (io: Io, { key, client, follow }: Options): void => {
 /** A condition that no event can meet, such as a mistyped id, must not look like an empty answer. */
 const mustHaveTenants = async ({ log }: LedgerLog, { tenant = [] }: Options): Promise<void> => {
   for (const id of tenant)
-    if ((await firstOf(log.readTenant(id, { max: 1 }))) === undefined)
+    if ((await firstOf(log.readTenant(id))) === undefined)
       throw fault('tenant_not_found', `There is no tenant ${id}.`);
 };
 
@@ -126,9 +126,13 @@ const run = async (
   const most = event === undefined ? limit : 1;
   const conditions = { view: 'operator', filter: filterOf(options), after, limit: most } as const;
   const pretty = isPretty(io, options) ? prettyLine(streams, supportsColor(io)) : undefined;
-  const exporting = { prettyLine: pretty, onUnreadable: () => (unreadable += 1) };
+  const exporting = { onUnreadable: () => (unreadable += 1) };
   const range = { after, upTo, follow, signal };
-  for await (const { lines, read, last, isTrailer } of exportLines(ledgerLog, conditions, range, exporting)) {
+  for await (const part of exportLines(ledgerLog, conditions, range, exporting)) {
+    const { read, last, isTrailer } = part;
+    // Lines for people have no trailer.
+    if (isTrailer && pretty !== undefined) break;
+    const lines = pretty === undefined ? part.lines : part.events.map(pretty);
     const text = lines.map((each) => `${each}\n`).join('');
     if (text !== '') line.clear();
     await writeOut(io, isTrailer ? withoutKey(text) : text, signal);

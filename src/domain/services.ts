@@ -1,3 +1,4 @@
+import type { NewKey } from './application-keys';
 import { isExpired } from './authority';
 import type { ServiceEvent, ServiceRight } from './events';
 import { invalidValue, refusal } from './refusal';
@@ -72,11 +73,7 @@ export const evolveServices = (now: Services, event: ServiceEvent & { readonly a
   }
 };
 
-export interface NewServiceKey {
-  readonly keyId: string;
-  readonly digest: string;
-  readonly expiresAt?: string | undefined;
-}
+export type NewServiceKey = Omit<NewKey, 'name'>;
 
 const keyAdded = (serviceId: string, key: NewServiceKey, at: string): ServiceEvent => {
   if (isExpired(key.expiresAt, at))

@@ -153,11 +153,7 @@ export const deleteTenant = (): Decide => (now) => {
   return [{ type: 'TenantDeleted', data: {} }];
 };
 
-const mustBe = (condition: boolean, message: string): void => {
-  if (!condition) throw new Error(message);
-};
-
-const createdTenant = (event: Caused<'TenantCreated'>): ActiveTenant => ({
+export const tenantAsCreated = (event: Caused<'TenantCreated'>): ActiveTenant => ({
   ...event.data,
   status: 'active',
   id: event.tenantId,
@@ -194,7 +190,8 @@ export const keyAsAdded = ({ data, at, actor }: Caused<'KeyAdded'>): KeyDocument
 
 const createApplication = (now: ActiveTenant, event: Caused<'ApplicationCreated'>): void => {
   const application = applicationAsCreated(event);
-  mustBe(!now.applications.has(application.id), `Application ${application.id} is created a second time.`);
+  if (now.applications.has(application.id))
+    throw new Error(`Application ${application.id} is created a second time.`);
   now.applications.set(application.id, { ...application, keys: new Map() });
 };
 
@@ -234,10 +231,10 @@ const revokeKey = (now: ActiveTenant, event: Caused<'KeyRevoked'>): void => {
   changeApplication(now, { ...application, revision: event.revision });
 };
 
-const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedTenant => {
+type CausedLater = Exclude<Caused, { readonly type: 'TenantCreated' }>;
+
+const evolveActive = (now: ActiveTenant, event: CausedLater): ActiveTenant | DeletedTenant => {
   switch (event.type) {
-    case 'TenantCreated':
-      throw new Error('The tenant is created a second time.');
     case 'TenantUpdated': {
       const { name, settings } = event.data;
       const modified = { modified_by: event.actor?.id, modified_at: event.at, revision: event.revision };
@@ -273,11 +270,12 @@ const evolveActive = (now: ActiveTenant, event: Caused): ActiveTenant | DeletedT
  * used any more. Throws if the event is impossible: then the stream is unreadable.
  */
 export const evolve = (now: Tenant, event: Caused): Tenant => {
+  if (event.type === 'TenantCreated') {
+    if (now.status !== 'absent') throw new Error('The tenant is created a second time.');
+    return tenantAsCreated(event);
+  }
   if (now.status === 'active') return evolveActive(now, event);
-  if (event.type !== 'TenantCreated')
-    throw new Error(`The tenant is ${now.status}, so it cannot have the event ${event.type}.`);
-  mustBe(now.status === 'absent', 'The tenant is created a second time.');
-  return createdTenant(event);
+  throw new Error(`The tenant is ${now.status}, so it cannot have the event ${event.type}.`);
 };
 
 /** A copy to evolve by these events. Of the Applications and their keys it has only what they are about. */

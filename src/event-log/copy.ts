@@ -1,8 +1,15 @@
 import { codeOf, fault, type Fault } from '../fault';
 import { TIMES } from '../times';
-import { isJsonObject } from './event-log';
-import { MAX_APPEND_BYTES, bytesOf, upTo, type LoggedEvent, type NewEvent, type Position } from './event-log';
-import { digestUpTo } from './events-digest';
+import {
+  bytesOf,
+  isJsonObject,
+  MAX_APPEND_BYTES,
+  upTo,
+  type LoggedEvent,
+  type NewEvent,
+  type Position,
+} from './event-log';
+import { eventsDigest } from './events-digest';
 import type { LedgerLog } from './streams';
 
 /**
@@ -86,22 +93,27 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, onProgress: OnProg
   const head = (await from.log.head())?.position;
   if (head === undefined) throw refused('The source contains no events. Check its address.');
   const total = await from.log.distance(undefined, head);
-  let done = 0;
+  const source = eventsDigest();
   for await (const run of runsOf(from, head)) {
     await append(to, run);
-    onProgress('copying', (done += run.length), total);
+    for (const event of run) source.add(event);
+    onProgress('copying', source.count(), total);
   }
-  const onCompared = (events: number): void => onProgress('comparing', events, total);
-  const source = await digestUpTo(from, head, onCompared);
-  const target = await digestUpTo(to, undefined, onCompared);
-  if (target.digest !== source.digest)
+  const target = eventsDigest();
+  for await (const batch of to.log.readAll()) {
+    for (const event of batch) if (to.streams.holds(event.stream)) target.add(event);
+    onProgress('comparing', target.count(), total);
+  }
+  const copied = { events: source.count(), digest: source.value() };
+  const found = target.value();
+  if (found !== copied.digest)
     throw refused(
-      `The target is not a copy of this source: it has ${target.events} events with the digest ${target.digest}, the source has ${source.events} with ${source.digest}. Remove the target and copy again.`,
+      `The target is not a copy of this source: it has ${target.count()} events with the digest ${found}, the source has ${copied.events} with ${copied.digest}. Remove the target and copy again.`,
     );
   if ((await from.log.head())?.position !== head)
     throw refused(
       'The source was written to in the meantime. Stop whatever writes to it, and run the same command again.',
     );
   await to.log.completeCopy();
-  return source;
+  return copied;
 };

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { monotonicMs } from '../async/clock';
 import type { StreamKind } from '../domain/events';
-import { codeOf, fault, messageOf, moreOf, type Fault } from '../fault';
+import { codeOf, fault, messageOf, moreOf } from '../fault';
 
 /**
  * The event log: append-only, the single source of truth. Every adapter keeps every promise on this page, and
@@ -107,8 +107,6 @@ export interface ReadTenantFrom {
   readonly after?: Position | TenantRevisions | undefined;
   /** A position that is already in the log. Undefined: the head at the time of the call. */
   readonly upTo?: Position | undefined;
-  /** The caller will take no more events, so a batch need not have more. */
-  readonly max?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -171,17 +169,6 @@ const serialisedBytes = ({ type, data, metadata }: SerialisedEvent): number =>
 export const bytesOf = ({ type, data, metadata }: NewEvent): number =>
   serialisedBytes({ type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) });
 
-type LogFaultCode =
-  | 'stream_changed'
-  | 'event_too_large'
-  | 'log_unavailable'
-  | 'outcome_unknown'
-  | 'history_missing'
-  | 'log_set_back';
-
-export const logFault = (code: LogFaultCode, message: string, more: Record<string, unknown> = {}): Fault =>
-  fault(code, message, more);
-
 /** Every log stores this number. */
 export const LOG_FORMAT = 1;
 
@@ -214,7 +201,7 @@ export const mustBeAppendable = (events: readonly NewEvent[], serialised: readon
       throw new TypeError(`${recordedAt} is not a time as a log writes it.`);
   const size = serialised.reduce((sum, event) => sum + serialisedBytes(event), 0);
   if (size > MAX_APPEND_BYTES)
-    throw logFault(
+    throw fault(
       'event_too_large',
       `One append can hold at most ${MAX_APPEND_BYTES} bytes; this one has ${size}.`,
     );
@@ -281,7 +268,7 @@ export const appendUntilCertain = async (
     return await attempt(Math.max(1, end - monotonicMs()));
   } catch (error) {
     if (CERTAIN.has(codeOf(error))) throw error;
-    throw logFault(
+    throw fault(
       'outcome_unknown',
       `The event log did not confirm whether the append succeeded. ${messageOf(error)}`,
     );

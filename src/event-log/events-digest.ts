@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { upTo, type LoggedEvent, type Position } from './event-log';
-import type { LedgerLog } from './streams';
+import type { LoggedEvent } from './event-log';
 
 /** Unambiguous, since no JSON text starts with `bytes` or `nothing`. */
 const textOf = (value: unknown): string => {
@@ -14,30 +13,16 @@ const textOf = (value: unknown): string => {
  */
 export const eventsDigest = () => {
   const hash = createHash('sha256');
+  let events = 0;
   return {
     add: ({ stream, revision, id, type, data, metadata, recordedAt }: LoggedEvent): void => {
+      events += 1;
       const names = `${textOf(stream)}\n${revision}\n${textOf(id)}\n${textOf(type)}\n`;
       // Facts may come without metadata; a log that cannot store that stores an empty object.
       hash.update(`${names}${textOf(data)}\n${textOf(metadata ?? {})}\n${recordedAt}\n`);
     },
+    /** How many they are so far. */
+    count: (): number => events,
     value: (): string => hash.digest('hex'),
   };
-};
-
-/** The number of events in the ledger's streams up to a position, and their digest. */
-export const digestUpTo = async (
-  { log, streams }: LedgerLog,
-  last: Position | undefined,
-  onProgress: (events: number) => void,
-): Promise<{ readonly events: number; readonly digest: string }> => {
-  const digest = eventsDigest();
-  let events = 0;
-  for await (const batch of upTo(log.readAll(), last)) {
-    for (const event of batch.filter(({ stream }) => streams.holds(stream))) {
-      digest.add(event);
-      events += 1;
-    }
-    onProgress(events);
-  }
-  return { events, digest: digest.value() };
 };

@@ -1,7 +1,7 @@
 import { monotonicMs, pause } from '../async/clock';
-import { codeOf, isAway, messageOf, moreOf, type Fault } from '../fault';
+import { codeOf, fault, isAway, messageOf, moreOf, type Fault } from '../fault';
 import { TIMES } from '../times';
-import { firstOf, logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
+import { firstOf, type Continuity, type EventLog, type Expected, type Head } from './event-log';
 
 /**
  * Notices that the log was rolled back (restored from an older backup, or its file replaced), which would make read
@@ -29,7 +29,7 @@ const whatIsWrong = (found: Continuity, known: Head | undefined): string => {
 
 /** Why a process ends, or does not start. */
 const logSetBack = (what: string): Fault =>
-  logFault(
+  fault(
     'log_set_back',
     `${what} Put the right log back or, to keep this one, run \`tenant-ledger projections rebuild\`; then start the service again.`,
   );
@@ -117,7 +117,7 @@ export const logWatch = (dependencies: LogWatchDependencies) => {
   const mustHoldKnown = async (): Promise<void> => {
     const event = known;
     const found = await log.continuity(event).catch((error: unknown) => {
-      throw logFault('outcome_unknown', `The append could not be confirmed. ${messageOf(error)}`);
+      throw fault('outcome_unknown', `The append could not be confirmed. ${messageOf(error)}`);
     });
     if (found !== 'whole')
       throw doubt(whatIsWrong(found, event), async () => (await log.continuity(event)) === 'whole');
@@ -158,7 +158,7 @@ export const logWatch = (dependencies: LogWatchDependencies) => {
     mustBeWritable: (): void => {
       mustNotBeDoubted();
       if (failure !== undefined && monotonicMs() - failure.at < times.appendFailedMs)
-        throw logFault('log_unavailable', `Writes are failing. ${failure.message}`);
+        throw fault('log_unavailable', `Writes are failing. ${failure.message}`);
     },
     stop,
   };

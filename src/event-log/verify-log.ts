@@ -61,7 +61,6 @@ export const verifyLog = async (ledgerLog: LedgerLog, onProgress: (done: number,
   const total = head === undefined ? 0 : await log.distance(undefined, head);
   const checked = checking(streams, await readSetAside(ledgerLog));
   const digest = eventsDigest();
-  let events = 0;
   let foreign = 0;
   let lastPosition: Position | undefined;
 
@@ -72,12 +71,12 @@ export const verifyLog = async (ledgerLog: LedgerLog, onProgress: (done: number,
         checked.check(event);
         digest.add(event);
       }
-      events += ours.length;
       foreign += batch.length - ours.length;
       lastPosition = ours.at(-1)?.position ?? lastPosition;
-      onProgress(events + foreign, total);
+      onProgress(digest.count() + foreign, total);
     }
   const identity = await log.identity();
+  const events = digest.count();
   return { identity, events, foreign, lastPosition, digest: digest.value(), ...checked.result() };
 };
 

@@ -40,9 +40,6 @@ const isEvent = (value: unknown): value is RawEvent =>
   ['id', 'type', 'stream', 'recorded_at', 'position'].every((name) => typeof value[name] === 'string') &&
   Number.isSafeInteger(value['revision']);
 
-/** Almost always the same as of the line before. */
-let streams = streamNames();
-
 /** An event as `GET /events` or `audit` writes it. Undefined: it is not one of the log of this checkpoint. */
 const exported = (line: RawEvent, { origin }: Checkpoint) => {
   const { id, type, stream, revision, position, recorded_at: recordedAt, data, metadata } = line;
@@ -51,8 +48,7 @@ const exported = (line: RawEvent, { origin }: Checkpoint) => {
   const event = { id, type, revision, recordedAt, data, metadata };
   const view = 'tenant_id' in line ? rawEvent : tenantEvent;
   const logged = { ...event, stream, position, data: readable(type, data) };
-  if (prefix !== streams.prefix) streams = streamNames(prefix);
-  const expected: Members = { ...view(logged, streams), data };
+  const expected: Members = { ...view(logged, streamNames(prefix)), data };
   // An event that could not be read has neither of these.
   const { log, changes } = expected;
   const given: Members = { log, changes, ...line };

@@ -11,7 +11,8 @@ const VERSION = 1;
 
 export type StatedEvent = Pick<LoggedEvent, 'id' | 'type' | 'revision' | 'recordedAt' | 'data' | 'metadata'>;
 
-const jsonOf = (value: unknown): unknown =>
+/** Bytes that are not JSON are shown in base64. */
+export const jsonOf = (value: unknown): unknown =>
   Buffer.isBuffer(value) ? { base64: value.toString('base64') } : (value ?? null);
 
 /** The digest of a key would tell whether a key that somebody found is this one; the digest of the digest does so, too, but opens nothing. */
@@ -21,13 +22,18 @@ export const publicData = (type: string, data: unknown): unknown => {
   return { ...others, digest_sha256: hash('sha256', digest) };
 };
 
+/** Without the name that an operator has on their machine. Of anything but an object, nothing is left out. */
+export const withoutOsUser = (metadata: unknown): unknown => {
+  if (!isJsonObject(metadata) || !isJsonObject(metadata['actor'])) return metadata;
+  const { osUser: _, ...actor } = metadata['actor'];
+  return { ...metadata, actor };
+};
+
 /** Addresses of clients and names of operators on their machines can be forgotten without breaking a proof. */
 const provenMetadata = (metadata: unknown): unknown => {
   if (!isJsonObject(metadata)) return jsonOf(metadata ?? {});
   const { client: _client, clients: _clients, ...others } = metadata;
-  if (!isJsonObject(others['actor'])) return others;
-  const { osUser: _osUser, ...actor } = others['actor'];
-  return { ...others, actor };
+  return withoutOsUser(others);
 };
 
 /** The statement of an event, which everybody can make from a line of `/events` or of an export. */

@@ -32,11 +32,9 @@ export const appended = (frontier: Frontier, size: number, leaf: Hash) => {
   return { frontier: [...roots, last], completed };
 };
 
-/** The root of neighbouring subtrees, the larger ones first. */
-const joined = (roots: readonly Hash[]): Hash =>
+/** The root of neighbouring subtrees, the larger ones first, such as those of a frontier. */
+export const rootOf = (roots: readonly Hash[]): Hash =>
   roots.length === 0 ? EMPTY_ROOT : roots.reduceRight((right, left) => nodeHash(left, right));
-
-export const rootOf = (frontier: Frontier): Hash => joined(frontier);
 
 /** The leaves from one up to another one, exclusive. */
 type Range = readonly [from: number, to: number];
@@ -97,7 +95,7 @@ export const rootsOf = async (
 ): Promise<readonly Hash[]> => {
   const nodes = ranges.map(nodesOf);
   const hashes = [...(await hashesOf(nodes.flat()))];
-  return nodes.map(({ length }) => joined(hashes.splice(0, length)));
+  return nodes.map(({ length }) => rootOf(hashes.splice(0, length)));
 };
 
 /** The root above a node: of all siblings, and of those to its left alone. Undefined: there are too few or too many. */

@@ -2,7 +2,7 @@ import { beforeDeadline, monotonicMs } from '../async/clock';
 import { fairSlices, slicedLog, type Slice } from '../audit/fair-slices';
 import type { ServiceIdentity } from '../domain/services';
 import { onceAppender } from '../event-log/append-once';
-import { logFault, type EventLog, type Position } from '../event-log/event-log';
+import type { EventLog, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf, fault, isAway, moreOf } from '../fault';
 import { boundedCache } from '../ledger/folds';
@@ -51,7 +51,7 @@ const CHUNK_BYTES = 65_536;
 
 const mustHaveTime = (deadline: number): number => {
   const left = deadline - TIMES.answerMs - monotonicMs();
-  if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
+  if (left <= 0) throw fault('log_unavailable', 'No time was left to write.');
   return left;
 };
 

@@ -1,13 +1,13 @@
 import { beforeDeadline, threadMs } from '../async/clock';
 import { singleFlightBy } from '../async/concurrency';
-import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
+import { fault } from '../fault';
 import { TIMES } from '../times';
 import { boundedCache, type Folds } from './folds';
 
 const MAX_REMEMBERED = 10_000;
 
-const late = () => logFault('log_unavailable', 'The event log has not said whether there is such a tenant.');
+const late = () => fault('log_unavailable', 'The event log has not said whether there is such a tenant.');
 
 /**
  * Whether a tenant exists, deleted or not. One that is unknown takes no turn from those that are read, and is remembered

@@ -78,26 +78,17 @@ type RequestId = Pick<Idempotency, 'scope' | 'key'>;
 export const requestKey = (applicationId: string, { scope, key }: RequestId): string =>
   `${applicationId} ${scope} ${key}`;
 
-/**
- * The remembered requests of one tenant: a short digest of each, and where its events begin. Digests may collide, so
- * whoever finds a request compares it with the events themselves.
- */
-export interface RememberedRequests {
-  /** Takes the next event of the stream. */
-  take(event: Caused): void;
-  /** The revision at which the events of this request may begin. */
-  find(applicationId: string, request: RequestId | undefined): number | undefined;
-  /** Estimated memory use. */
-  bytes(): number;
-}
-
 const DIGEST_BYTES = 6;
 /** An entry of a map takes this much, with its two numbers. */
 const ENTRY_BYTES = 64;
 
 const digestOf = (key: string): number => Number.parseInt(hash('sha256', key).slice(0, 2 * DIGEST_BYTES), 16);
 
-export const rememberedRequests = (): RememberedRequests => {
+/**
+ * The remembered requests of one tenant: a short digest of each, and where its events begin. Digests may collide, so
+ * whoever finds a request compares it with the events themselves.
+ */
+export const rememberedRequests = () => {
   const revisions = new Map<number, number>();
   /** One iterator for all, since each new one would skip everything that was deleted before. */
   const oldestFirst = revisions.keys();
@@ -113,14 +104,17 @@ export const rememberedRequests = (): RememberedRequests => {
   };
 
   return {
-    take: ({ idempotency, actor, revision }) => {
+    /** Takes the next event of the stream. */
+    take: ({ idempotency, actor, revision }: Caused): void => {
       const key = idempotency === undefined || actor === undefined ? '' : requestKey(actor.id, idempotency);
       if (key !== '' && key !== lastKey) remember(digestOf(key), revision);
       lastKey = key;
     },
-    find: (applicationId, request) =>
+    /** The revision at which the events of this request may begin. */
+    find: (applicationId: string, request: RequestId | undefined): number | undefined =>
       request === undefined ? undefined : revisions.get(digestOf(requestKey(applicationId, request))),
-    bytes: () => revisions.size * ENTRY_BYTES,
+    /** Estimated memory use. */
+    bytes: (): number => revisions.size * ENTRY_BYTES,
   };
 };
 

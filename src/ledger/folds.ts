@@ -1,9 +1,8 @@
 import { beforeDeadline, monotonicMs, threadMs, yieldToEventLoop } from '../async/clock';
 import { singleFlightBy, turns } from '../async/concurrency';
 import type { Caused } from '../domain/events';
-import { logFault } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
-import { codeOf, messageOf, moreOf } from '../fault';
+import { codeOf, fault, messageOf, moreOf } from '../fault';
 import { TIMES } from '../times';
 import * as folding from './fold';
 
@@ -37,7 +36,7 @@ export type BoundedCache<V> = ReturnType<typeof boundedCache<V>>;
 
 /** What decisions about a tenant are based on. All who know the tenant share it, and it is never ahead of the log. */
 export interface KnownTenant extends folding.Fold {
-  readonly requests: folding.RememberedRequests;
+  readonly requests: ReturnType<typeof folding.rememberedRequests>;
 }
 
 /** The folded tenants of this process, as far as they fit into memory. */
@@ -70,18 +69,41 @@ const MAX_BYTES = 128 * 1_048_576;
 const COLD_AT_ONCE = 2;
 
 export const loadTimeout = () =>
-  logFault('log_unavailable', 'The history of this tenant is still being read.', { isLoading: true });
+  fault('log_unavailable', 'The history of this tenant is still being read.', { isLoading: true });
 
-interface Cached {
-  readonly known: KnownTenant;
+/** How recent something is that was read from a stream. */
+export interface Looked {
   /** It has everything that was in the stream at this time. */
   at: number;
+  /** Since when the stream is being read. */
+  askedAt?: number | undefined;
+}
+
+/**
+ * For reading: the outcome of a look at the stream or, while the log does not answer, what is known, unless that is too
+ * old. Those who come while the answer is already late do not wait.
+ */
+export const orKnown = <T>(
+  looking: Promise<T>,
+  known: () => T,
+  { at, askedAt }: Looked,
+  { withoutLogMs, waitMs }: { readonly withoutLogMs: number; readonly waitMs: number },
+): Promise<T> => {
+  const now = threadMs();
+  if (now - at > withoutLogMs) return looking;
+  const end = monotonicMs() + waitMs - (now - (askedAt ?? now));
+  return beforeDeadline(looking, end, loadTimeout).catch((error: unknown) => {
+    if (codeOf(error) !== 'log_unavailable') throw error;
+    return known();
+  });
+};
+
+interface Cached extends Looked {
+  readonly known: KnownTenant;
   /** What the log's `changeToken` was before the stream was last read. */
   readonly token: number | undefined;
   /** What it was when it last differed, so that the read that follows need not ask again. */
   newToken?: number | undefined;
-  /** Since when its stream is being read. */
-  askedAt?: number | undefined;
   readonly bytes: number;
 }
 
@@ -130,15 +152,11 @@ const take = (known: KnownTenant, event: Caused): void => {
   known.requests.take(event);
 };
 
-const CHECK_EVERY = 16;
-
 /** Yields to the event loop once a turn is over. */
 const pacer = () => {
   let startedAt = threadMs();
-  let count = 0;
   return async (): Promise<void> => {
-    count += 1;
-    if (count % CHECK_EVERY !== 0 || threadMs() - startedAt < TIMES.turnMs) return;
+    if (threadMs() - startedAt < TIMES.turnMs) return;
     await yieldToEventLoop();
     startedAt = threadMs();
   };
@@ -228,14 +246,9 @@ export const cachedFolds = (
       const found = current(tenantId, since);
       if (found !== undefined) return found;
       const looking = readSince(tenantId, since, deadline);
-      const now = threadMs();
-      if (entry === undefined || now - entry.at > withoutLogMs) return looking;
-      // Those who come while it is already late do not wait.
-      const waitMs = TIMES.noAnswerMs - (now - (entry.askedAt ?? now));
-      return beforeDeadline(looking, monotonicMs() + waitMs, loadTimeout).catch((error: unknown) => {
-        if (codeOf(error) !== 'log_unavailable') throw error;
-        return tenants.get(tenantId)?.known ?? entry.known;
-      });
+      if (entry === undefined) return looking;
+      const known = () => tenants.get(tenantId)?.known ?? entry.known;
+      return orKnown(looking, known, entry, { withoutLogMs, waitMs: TIMES.noAnswerMs });
     },
     advance: (tenantId, known, appended, at) => {
       for (const event of appended) if (event.revision > known.revision) take(known, event);

@@ -1,4 +1,5 @@
 import { beforeDeadline, monotonicMs, threadMs } from '../async/clock';
+import { whileUsed } from '../async/concurrency';
 import { changesOf } from '../domain/audit-wording';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
 import type { Actor, Caused, Client, Idempotency } from '../domain/events';
@@ -13,7 +14,7 @@ import {
   type Tenant,
 } from '../domain/tenant';
 import { encode } from '../event-log/codec';
-import { logFault, type NewEvent, type Position } from '../event-log/event-log';
+import type { NewEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
 import { codeOf, fault } from '../fault';
 import { TIMES } from '../times';
@@ -182,7 +183,7 @@ const append = async (
   { known, revision, encoded, events, tenant }: AppendPlan,
 ): Promise<Executed> => {
   const left = deadline - TIMES.answerMs - monotonicMs();
-  if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
+  if (left <= 0) throw fault('log_unavailable', 'No time was left to write.');
   const expected = revision < 0 ? 'no_stream' : revision;
   const began = threadMs();
   const appending = log.append(streams.tenant(tenantId), encoded, expected, left);
@@ -219,28 +220,24 @@ const decideAndAppend = async (dependencies: LedgerDependencies, command: Comman
   }
 };
 
+const tooMany = () => fault('log_unavailable', 'Too many writes are queued for this tenant.');
+
 /** Serializes the writes of this process to each stream, in order of arrival; each waits only until its deadline. */
-type StreamQueue = <T>(stream: string, deadline: number, work: () => Promise<T>) => Promise<T>;
-
-const tooMany = () => logFault('log_unavailable', 'Too many writes are queued for this tenant.');
-
-export const streamQueue = (): StreamQueue => {
-  const tails = new Map<string, Promise<unknown>>();
-  return async (stream, deadline, work) => {
-    const before = tails.get(stream);
-    let done = (): void => undefined;
-    const own = new Promise<void>((resolve) => (done = resolve));
-    const tail = before?.then(() => own) ?? own;
-    tails.set(stream, tail);
-    // `tail` waits for all before it too: this one may time out while an earlier write is still running.
-    void tail.then(() => tails.get(stream) === tail && tails.delete(stream));
-    try {
-      if (before !== undefined) await beforeDeadline(before, deadline, tooMany);
-      return await work();
-    } finally {
-      done();
-    }
-  };
+export const streamQueue = () => {
+  const queues = whileUsed((): { tail?: Promise<unknown> } => ({}));
+  return <T>(stream: string, deadline: number, work: () => Promise<T>): Promise<T> =>
+    queues(stream, async (queue) => {
+      const before = queue.tail;
+      let done = (): void => undefined;
+      // It waits for all before it too: this one may time out while an earlier write is still running.
+      queue.tail = Promise.all([before, new Promise<void>((resolve) => (done = resolve))]);
+      try {
+        if (before !== undefined) await beforeDeadline(before, deadline, tooMany);
+        return await work();
+      } finally {
+        done();
+      }
+    });
 };
 
 export const ledger = (dependencies: LedgerDependencies): Ledger => {

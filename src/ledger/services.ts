@@ -4,11 +4,12 @@ import { keyRefused } from '../domain/authority';
 import { isAboutServices, type Actor, type ServiceEvent } from '../domain/events';
 import * as domain from '../domain/services';
 import { encode, operatorEventOf } from '../event-log/codec';
-import { logFault, type LoggedEvent } from '../event-log/event-log';
+import type { LoggedEvent } from '../event-log/event-log';
 import { gapBefore, type LedgerLog } from '../event-log/streams';
 import { codeOf, fault, messageOf } from '../fault';
 import { TIMES } from '../times';
 import type { PresentedKey } from './api-key';
+import { orKnown, type Looked } from './folds';
 
 type PresentedServiceKey = Pick<PresentedKey, 'digest' | 'at' | 'deadline'>;
 
@@ -26,18 +27,14 @@ export interface KnownServices {
 const unreadable = (reason: string) =>
   fault('services_unreadable', `The services of the operator cannot be read. ${reason}`);
 
-const late = () => logFault('log_unavailable', 'The services of the operator are still being read.');
+const late = () => fault('log_unavailable', 'The services of the operator are still being read.');
 
 /** While the log does not answer, a request waits this long for it: it must also wait for the key that it verifies. */
 const WAIT_MS = TIMES.noAnswerMs / 2;
 
-interface ServiceFold {
+interface ServiceFold extends Looked {
   readonly now: domain.Services;
   revision: number;
-  /** It has everything that was in the stream at this time. */
-  at: number;
-  /** Since when the stream is being read. */
-  askedAt?: number | undefined;
 }
 
 const take = (fold: ServiceFold, logged: LoggedEvent): void => {
@@ -69,16 +66,6 @@ const readToHead = async (fold: ServiceFold, { log, streams }: LedgerLog, at: nu
   }
 };
 
-/** The state for reading: while the log does not answer, what was known last, unless that is too long ago. */
-const forReading = async (fold: ServiceFold, looking: Promise<void>, withoutLogMs: number): Promise<void> => {
-  const now = threadMs();
-  if (now - fold.at > withoutLogMs) return looking;
-  const waitMs = WAIT_MS - (now - (fold.askedAt ?? now));
-  return beforeDeadline(looking, monotonicMs() + waitMs, late).catch((error: unknown) => {
-    if (codeOf(error) !== 'log_unavailable') throw error;
-  });
-};
-
 export const knownServices = (ledgerLog: LedgerLog, withoutLogMs: number): KnownServices => {
   const { log, streams } = ledgerLog;
   const fold: ServiceFold = { now: domain.noServices(), revision: -1, at: -Infinity };
@@ -87,9 +74,8 @@ export const knownServices = (ledgerLog: LedgerLog, withoutLogMs: number): Known
 
   const current = async (since: number, deadline: number, isRead = false): Promise<domain.Services> => {
     if (fold.at >= since) return fold.now;
-    const looking = beforeDeadline(reads.since(since), deadline, late);
-    await (isRead ? forReading(fold, looking, withoutLogMs) : looking);
-    return fold.now;
+    const looking = beforeDeadline(reads.since(since), deadline, late).then(() => fold.now);
+    return isRead ? orKnown(looking, () => fold.now, fold, { withoutLogMs, waitMs: WAIT_MS }) : looking;
   };
   const recent = (deadline: number, isRead: boolean) =>
     current(threadMs() - TIMES.keyAgeMs, deadline, isRead);

@@ -15,12 +15,6 @@ export interface LimitExceeded {
   readonly blockStarted: boolean;
 }
 
-export interface Counted {
-  /** The fields of the response, unless nothing was counted. */
-  readonly fields?: { readonly 'RateLimit-Policy': string; readonly RateLimit: string };
-  readonly refused?: LimitExceeded;
-}
-
 const optionsOf = ({ name, limit, windowSeconds, blockSeconds }: Policy) => ({
   keyPrefix: name,
   points: limit,
@@ -42,18 +36,6 @@ export const mongoLimiter = async ({ client, databaseName }: Db): Promise<Shared
   // A block begins with one request too many. The next one learns from the store how long it lasts; further ones from memory.
   return (policy) =>
     new RateLimiterMongo({ ...common, ...optionsOf(policy), inMemoryBlockOnConsumed: policy.limit + 2 });
-};
-
-/** Counts in this process while the shared counters do not respond. */
-const countingAlone = (policy: Policy, onUse: () => void): RateLimiterMemory => {
-  const limiter = new RateLimiterMemory(optionsOf(policy));
-  const consumeAlone = limiter.consume.bind(limiter);
-  return Object.assign(limiter, {
-    consume: (...counted: Parameters<typeof consumeAlone>) => {
-      onUse();
-      return consumeAlone(...counted);
-    },
-  });
 };
 
 const ALONE = 'The shared rate counters do not respond: this instance counts requests on its own.';
@@ -94,8 +76,10 @@ const copyOf = (text: string): string => Buffer.from(text, 'latin1').toString('l
 const secondsOf = ({ msBeforeNext }: RateLimiterRes): number => Math.max(1, Math.ceil(msBeforeNext / 1_000));
 
 /** The library rejects with the same kind of result if the limit is exceeded. */
-const consume = (limiter: RateLimiterAbstract, address: string): Promise<[RateLimiterRes, boolean]> =>
-  limiter.consume(copyOf(address)).then(
+type Consume = (address: string) => Promise<RateLimiterRes>;
+
+const countWith = (consume: Consume, address: string): Promise<[RateLimiterRes, boolean]> =>
+  consume(copyOf(address)).then(
     (result) => [result, false],
     (result: unknown) => {
       if (!(result instanceof RateLimiterRes)) throw result;
@@ -121,36 +105,36 @@ export const rateLimits = (
   /** How many blocks were started, and how often a limit counted in memory because the shared counters did not respond. */
   const totals = { blocks_started: 0, counted_alone: 0 };
   let aloneUntil = -Infinity;
-  const countedAlone = (): void => {
-    totals.counted_alone += 1;
-    aloneUntil = performance.now() + shownAloneMs;
-    report(ALONE, new Error(`No response within ${sharedWithinMs} ms, or an error.`));
-  };
-  const limiterOf = (policy: Policy): RateLimiterAbstract => {
-    if (shared === undefined) return new RateLimiterMemory(optionsOf(policy));
-    // Not that of the shared limiter, which would count a second time if it fails after its time.
-    const insuranceLimiter = countingAlone(policy, countedAlone);
-    const { blockDuration } = insuranceLimiter;
-    const insured = { limiter: shared(policy), timeoutMs: sharedWithinMs, insuranceLimiter, blockDuration };
-    return new RLWrapperTimeouts(insured);
+  const consuming = (policy: Policy): Consume => {
+    const alone = new RateLimiterMemory(optionsOf(policy));
+    if (shared === undefined) return (address) => alone.consume(address);
+    const together = new RLWrapperTimeouts({ limiter: shared(policy), timeoutMs: sharedWithinMs });
+    return (address) =>
+      together.consume(address).catch((error: unknown) => {
+        if (error instanceof RateLimiterRes) throw error;
+        totals.counted_alone += 1;
+        aloneUntil = performance.now() + shownAloneMs;
+        report(ALONE, error as Error);
+        return alone.consume(address);
+      });
   };
   // The fields are those of draft-ietf-httpapi-ratelimit-headers-10.
   const rules = policies.map((policy) => ({
     policy,
     quota: `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`,
-    limiter: limiterOf(policy),
+    consume: consuming(policy),
   }));
   return {
     policies,
-    /** A request that one policy refuses is not counted by the next: requests during a block must not start another. */
+    /** The fields of the response, unless nothing is counted. A request that one policy refuses is not counted by the next: requests during a block must not start another. */
     count: async (method: string, path: string, address: string, isOfService = async () => false) => {
       const covering = rules.filter(({ policy }) => appliesTo(policy, method, path));
       const counting = await countingOf(covering, isOfService);
       if (counting.length === 0) return {};
       const states: string[] = [];
       let refused: LimitExceeded | undefined;
-      for (const { policy, limiter } of counting) {
-        const [result, isRefused] = await consume(limiter, address);
+      for (const { policy, consume } of counting) {
+        const [result, isRefused] = await countWith(consume, address);
         const retryAfter = secondsOf(result);
         states.push(`"${policy.name}";r=${isRefused ? 0 : result.remainingPoints};t=${retryAfter}`);
         if (!isRefused) continue;

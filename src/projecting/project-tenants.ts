@@ -123,8 +123,7 @@ const tenantReading = (dependencies: LedgerLog, inMemory: ProjectionOptions['inM
     maxBytes?: number,
   ) => {
     const after = parked?.cause === 'missing_events' ? position : last;
-    // One more tells whether there are more.
-    return readSome(dependencies.log.readTenant(tenantId, { after, upTo, max: max + 1 }), max, maxBytes);
+    return readSome(dependencies.log.readTenant(tenantId, { after, upTo }), max, maxBytes);
   };
   const read = async (
     tenantId: string,

@@ -13,15 +13,6 @@ const heldRuns = () => {
 };
 
 describe('shared runs', () => {
-  it('give one run to all callers from before it started', async () => {
-    const { runs, held } = heldRuns();
-    const time = threadMs();
-    const waiting = [runs.since(time), runs.since(time), runs.since(time)];
-    held[0]!.resolve('first');
-    expect(await Promise.all(waiting)).toEqual(['first', 'first', 'first']);
-    expect(held).toHaveLength(1);
-  });
-
   it('give all callers during a run the next one, together', async () => {
     const { runs, held } = heldRuns();
     const early = runs.since(threadMs());
@@ -33,18 +24,6 @@ describe('shared runs', () => {
     expect(await early).toBe('first');
     expect(await Promise.all(late)).toEqual(['second', 'second']);
     expect(held).toHaveLength(2);
-  });
-
-  it('start after they are requested, once for all concurrent callers', async () => {
-    const { runs, held } = heldRuns();
-    const early = [runs.fresh(), runs.fresh()];
-    await until(() => held.length === 1);
-    const late = runs.fresh();
-    held[0]!.resolve('first');
-    expect(await Promise.all(early)).toEqual(['first', 'first']);
-    await until(() => held.length === 2);
-    held[1]!.resolve('second');
-    expect(await late).toBe('second');
   });
 
   it('never run twice at once for one name, also for a caller that comes between two runs', async () => {

@@ -111,20 +111,4 @@ describe('the events matching a filter', () => {
     await found({ operation: 'update' }, () => void (unreadable += 1));
     expect(unreadable).toBe(1);
   });
-
-  it('can be limited to a range: after a position, up to another', async () => {
-    const positions: string[] = [];
-    for await (const { events } of findEvents(ledgerLog, {}, {}, { onUnreadable: () => undefined }))
-      positions.push(...events.map(({ position }) => position));
-    const [, after, , , upTo] = positions;
-    const within: string[] = [];
-    for await (const { events } of findEvents(
-      ledgerLog,
-      {},
-      { after, upTo },
-      { onUnreadable: () => undefined },
-    ))
-      within.push(...events.map(({ position }) => position));
-    expect(within).toEqual(positions.slice(2, 5));
-  });
 });

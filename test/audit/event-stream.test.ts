@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { eventSource } from '../../src/audit/event-source';
 import { eventStream, streamForms, type StreamClient } from '../../src/audit/event-stream';
-import { logFault, type EventLog } from '../../src/event-log/event-log';
+import type { EventLog } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/streams';
+import { fault } from '../../src/fault';
 import { anEvent, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';
@@ -117,7 +118,7 @@ describe('a stream of events', () => {
   });
 
   const failures: readonly (readonly [string, Error, string])[] = [
-    ['cannot be read', logFault('log_unavailable', 'It is away.'), 'log_unavailable'],
+    ['cannot be read', fault('log_unavailable', 'It is away.'), 'log_unavailable'],
     ['fails unexpectedly', new Error('disk I/O error'), 'internal_error'],
   ];
   it.each(failures)(

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { followedTenants } from '../../src/audit/followed-tenants';
-import { logFault, type EventLog, type ReadFrom } from '../../src/event-log/event-log';
+import type { EventLog, ReadFrom } from '../../src/event-log/event-log';
 import type { LedgerLog } from '../../src/event-log/streams';
+import { fault } from '../../src/fault';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/profile';
@@ -136,7 +137,7 @@ describe('those who follow tenants', () => {
     await until(() => follower.ids.includes(second));
     expect(subscriptions).toEqual({ begun: 2, open: 1 });
     const away = (): never => {
-      throw logFault('log_unavailable', 'It is away.');
+      throw fault('log_unavailable', 'It is away.');
     };
     await expect(following(counted({ readTenant: away }), tenantId).ended).rejects.toMatchObject({
       code: 'log_unavailable',

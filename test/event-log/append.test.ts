@@ -1,7 +1,6 @@
 import {
   appendToEnd,
   appendUntilCertain,
-  logFault,
   type Appended,
   type EventLog,
   type Expected,
@@ -35,7 +34,7 @@ describe('an append whose response may be lost', () => {
   it.each(['stream_changed', 'log_unavailable', 'event_too_large'] as const)(
     'is not repeated if the response was %s',
     async (code) => {
-      const { attempt, given } = attempts(logFault(code, 'No.'));
+      const { attempt, given } = attempts(fault(code, 'No.'));
       expect(await refusedWith(appendUntilCertain(attempt, 1_000))).toBe(code);
       expect(given).toHaveLength(1);
     },
@@ -48,7 +47,7 @@ describe('an append whose response may be lost', () => {
   });
 
   it('is settled by the same attempt again: another writer was faster', async () => {
-    const { attempt } = attempts(noAnswer(), logFault('stream_changed', 'It has.', { actual: 7 }));
+    const { attempt } = attempts(noAnswer(), fault('stream_changed', 'It has.', { actual: 7 }));
     await expect(appendUntilCertain(attempt, 1_000)).rejects.toMatchObject({
       code: 'stream_changed',
       more: { actual: 7 },
@@ -58,14 +57,14 @@ describe('an append whose response may be lost', () => {
   it.each(['history_missing', 'log_set_back'] as const)(
     'is settled by the same attempt again: %s, and anything written is gone with it',
     async (code) => {
-      const { attempt } = attempts(noAnswer(), logFault(code, 'Gone.'));
+      const { attempt } = attempts(noAnswer(), fault(code, 'Gone.'));
       expect(await refusedWith(appendUntilCertain(attempt, 1_000))).toBe(code);
     },
   );
 
   it.each([
     ['no response either', noAnswer()],
-    ['log_unavailable', logFault('log_unavailable', 'No.')],
+    ['log_unavailable', fault('log_unavailable', 'No.')],
     ['any failure', new Error('Oh.')],
   ])('stays unknown if the second attempt gives %s, and is never reported as not written', async (_, end) => {
     const { attempt, given } = attempts(noAnswer(), end);
@@ -94,7 +93,7 @@ const logWithEnds = (...ends: readonly Expected[]) => {
     tried.push([expected, withinMs]);
     const end = ends[tried.length - 1];
     if (end !== undefined && end !== expected)
-      throw logFault('stream_changed', 'It has changed.', { actual: end === 'no_stream' ? -1 : end });
+      throw fault('stream_changed', 'It has changed.', { actual: end === 'no_stream' ? -1 : end });
     return { revision: (expected === 'no_stream' ? -1 : expected) + events.length, position: 'p' };
   };
   return { append, tried };
@@ -119,7 +118,7 @@ describe('appending to the end of a stream', () => {
   });
 
   it('fails with any other error', async () => {
-    const append = () => Promise.reject(logFault('outcome_unknown', 'Perhaps.'));
+    const append = () => Promise.reject(fault('outcome_unknown', 'Perhaps.'));
     await expect(appendToEnd({ append }, 's', [anEvent()])).rejects.toMatchObject({
       code: 'outcome_unknown',
     });

@@ -5,17 +5,15 @@ import type { EventLog, LoggedEvent, NewEvent } from '../../src/event-log/event-
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { codeOf } from '../../src/fault';
-import { startStandIn } from '../support/event-store/stand-in';
-import { startCluster } from '../support/event-store/stand-in-cluster';
 import { anEvent } from '../support/events';
 
 /**
  * `npm run campaign -- eventstore [ROUNDS]`: writers and a follower while the server is frozen and killed, round by round.
  * Every acknowledged event must be there exactly once, an unknown outcome is settled by repeating the same append, and
- * the follower must see everything exactly once, in order. Runs against the stand-in and a cluster of three of them, or
- * against EVENTSTORE_URL with shell commands that act on the server: STORE_FREEZE, STORE_THAW, STORE_KILL, STORE_START,
- * and for a cluster STORE_FREEZE_LEADER (ended by STORE_THAW), STORE_KILL_LEADER (ended by STORE_START) and
- * STORE_RESIGN_LEADER. Faults whose commands are not set are left out.
+ * the follower must see everything exactly once, in order. Runs against EVENTSTORE_URL with shell commands that act on
+ * the server: STORE_FREEZE, STORE_THAW, STORE_KILL, STORE_START, and for a cluster STORE_FREEZE_LEADER (ended by
+ * STORE_THAW), STORE_KILL_LEADER (ended by STORE_START) and STORE_RESIGN_LEADER. Faults whose commands are not set are
+ * left out.
  */
 const WRITERS = 16;
 const FAULT_MS = 4_000;
@@ -28,20 +26,13 @@ interface Fault {
   readonly end: () => unknown;
 }
 
-interface Victim {
-  readonly name: string;
-  readonly url: string;
-  readonly faults: readonly Fault[];
-  stop(): unknown;
-}
-
 const shell = (name: string) => (): void => {
   // The server reads every variable that starts with EVENTSTORE_ as its own, and does not start with ours.
   const { EVENTSTORE_URL: _, ...env } = process.env;
   execSync(process.env[name] ?? '', { stdio: 'ignore', shell: '/bin/sh', env });
 };
 
-const named = (url: string): Victim => {
+const knownFaults = (): readonly Fault[] => {
   const fault = (name: string, begin: string, end?: string): readonly Fault[] =>
     [begin, end ?? begin].every((command) => (process.env[command] ?? '') !== '')
       ? [{ name, begin: shell(begin), end: end === undefined ? () => undefined : shell(end) }]
@@ -55,53 +46,7 @@ const named = (url: string): Victim => {
   ];
   if (faults.length === 0)
     throw new Error('Set STORE_FREEZE and STORE_THAW, or other commands that act on the server.');
-  return { name: 'EVENTSTORE_URL', url, faults, stop: () => undefined };
-};
-
-const oneStandIn = async (): Promise<Victim> => {
-  const { url, gate, kill, restart, stop } = await startStandIn();
-  const faults = [
-    { name: 'frozen', begin: gate.freeze, end: gate.thaw },
-    { name: 'killed and started again', begin: kill, end: restart },
-  ];
-  return { name: 'the stand-in', url, faults, stop };
-};
-
-const standInCluster = async (): Promise<Victim> => {
-  const { url, members, leader, elect, stop } = await startCluster();
-  let fallen = leader();
-  const fault = (name: string, happen: () => unknown, end: () => unknown): Fault => ({
-    name,
-    begin: async () => {
-      fallen = leader();
-      await happen();
-      elect();
-    },
-    end,
-  });
-  const faults = [
-    fault(
-      'leader frozen',
-      () => fallen.gate.freeze(),
-      () => fallen.gate.thaw(),
-    ),
-    fault(
-      'leader killed',
-      () => fallen.kill(),
-      () => fallen.restart(),
-    ),
-    fault(
-      'leader resigned',
-      () => undefined,
-      () => undefined,
-    ),
-    fault(
-      'all killed',
-      () => Promise.all(members.map((member) => member.kill())),
-      () => Promise.all(members.map((member) => member.restart())),
-    ),
-  ];
-  return { name: 'a cluster of three stand-ins', url, faults, stop };
+  return faults;
 };
 
 const counts = new Map<string, number>();
@@ -131,7 +76,7 @@ const writer = async (log: EventLog, stream: string, over: () => boolean): Promi
   return acknowledged;
 };
 
-const suffer = async (server: Victim, log: EventLog, number: number): Promise<void> => {
+const suffer = async (faults: readonly Fault[], log: EventLog, number: number): Promise<void> => {
   const recovered = async (): Promise<void> => {
     const startedAt = performance.now();
     while (
@@ -144,7 +89,7 @@ const suffer = async (server: Victim, log: EventLog, number: number): Promise<vo
     console.log(`  works again after ${Math.round(performance.now() - startedAt)} ms`);
   };
   for (let round = 0; round < number; round += 1)
-    for (const { name, begin, end } of server.faults) {
+    for (const { name, begin, end } of faults) {
       await pause(BUSY_MS);
       console.log(`round ${round + 1}: ${name}`);
       await begin();
@@ -155,12 +100,11 @@ const suffer = async (server: Victim, log: EventLog, number: number): Promise<vo
   await pause(BUSY_MS);
 };
 
-const campaign = async (server: Victim, number: number): Promise<void> => {
-  console.log(`On ${server.name}:`);
-  counts.clear();
+const campaign = async (url: string, number: number): Promise<void> => {
+  const faults = knownFaults();
   const streams = streamNames(`campaign-${randomUUID()}.`);
   const onError = (): void => count('reports that the log is away');
-  const log = await eventStoreDbEventLog(server.url, streams, { waitMs: 30_000, onError });
+  const log = await eventStoreDbEventLog(url, streams, { waitMs: 30_000, onError });
   const abort = new AbortController();
   const seen: LoggedEvent[] = [];
   const following = (async () => {
@@ -170,7 +114,7 @@ const campaign = async (server: Victim, number: number): Promise<void> => {
   let over = false;
   const names = Array.from({ length: WRITERS }, () => streams.tenant(randomUUID()));
   const writing = Promise.all(names.map((name) => writer(log, name, () => over)));
-  await suffer(server, log, number);
+  await suffer(faults, log, number);
   over = true;
   const written = await writing;
 
@@ -180,7 +124,6 @@ const campaign = async (server: Victim, number: number): Promise<void> => {
   abort.abort();
   await following;
   await log.close();
-  await server.stop();
 
   const ids = new Map<string, number>();
   for (const { id } of stored) ids.set(id, (ids.get(id) ?? 0) + 1);
@@ -197,11 +140,9 @@ const campaign = async (server: Victim, number: number): Promise<void> => {
 };
 
 const main = async (): Promise<void> => {
-  const rounds = Number(process.argv[2] ?? 2);
   const url = process.env['EVENTSTORE_URL'] ?? '';
-  if (url !== '') return campaign(named(url), rounds);
-  await campaign(await oneStandIn(), rounds);
-  await campaign(await standInCluster(), rounds);
+  if (url === '') throw new Error('Set EVENTSTORE_URL to the server that is to be frozen and killed.');
+  await campaign(url, Number(process.argv[2] ?? 2));
 };
 
 void main();

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
-import { logFault, type Continuity, type EventLog, type Head } from '../../src/event-log/event-log';
+import type { Continuity, EventLog, Head } from '../../src/event-log/event-log';
 import { logWatch, mustStillHold } from '../../src/event-log/log-watch';
 import { streamNames } from '../../src/event-log/streams';
-import type { Fault } from '../../src/fault';
+import { fault, type Fault } from '../../src/fault';
 import { TIMES } from '../../src/times';
 import { closeAfterwards } from '../support/closing';
 import { eventsOf, someEvents } from '../support/events';
@@ -61,7 +61,7 @@ describe('a log that was set back', () => {
     await mustStillHold({ continuity }, known, 10_000);
     expect(looks).toBe(3);
     const away = async (): Promise<Continuity> => {
-      throw logFault('log_unavailable', 'It is away.');
+      throw fault('log_unavailable', 'It is away.');
     };
     expect(await refusedWith(mustStillHold({ continuity: away }, known))).toBe('log_unavailable');
   });
@@ -132,7 +132,7 @@ describe('a watched log', () => {
   it('never says that an append was not made when it could not look', async () => {
     const { log, aStream } = await aLog();
     const continuity = async (): Promise<Continuity> => {
-      throw logFault('log_unavailable', 'It is away.');
+      throw fault('log_unavailable', 'It is away.');
     };
     const { watch } = watched({ ...log, continuity });
     const [stream, events] = [aStream(), someEvents(1)];
@@ -145,7 +145,7 @@ describe('a watched log', () => {
     const answers: (Continuity | 'away')[] = ['set_back', 'set_back', 'away', 'whole'];
     const continuity = async (): Promise<Continuity> => {
       const next = answers.shift() ?? 'whole';
-      if (next === 'away') throw logFault('log_unavailable', 'It is away.');
+      if (next === 'away') throw fault('log_unavailable', 'It is away.');
       return next;
     };
     const { watch, reports, lost } = watched({ ...log, continuity }, { ...TIMES, logDoubtMs: 5_000 });
@@ -161,7 +161,7 @@ describe('a watched log', () => {
     const { log, aStream } = await aLog();
     let isAway = true;
     const append: EventLog['append'] = async (...all) => {
-      if (isAway) throw logFault('log_unavailable', 'A lock is held.');
+      if (isAway) throw fault('log_unavailable', 'A lock is held.');
       return log.append(...all);
     };
     const { watch } = watched({ ...log, append });

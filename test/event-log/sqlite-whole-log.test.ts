@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { ensureLog, type Opening } from '../../src/event-log/sqlite/log-file';
-import { openAppender } from '../../src/event-log/sqlite/sqlite-event-log';
+import { appending } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
 import * as database from '../../src/sqlite/database';
@@ -45,10 +45,10 @@ describe('the place of a SQLite log', () => {
   const killed = (): string => {
     const [folder, from] = [freshFolder(), freshFolder()];
     ensureLog(fileIn(from), '', 'create');
-    const { appendGroup, close } = openAppender(fileIn(from));
+    const { answer, close } = appending({ path: fileIn(from), prefix: '' });
     closeAfterwards(close);
     const events = [{ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }];
-    appendGroup([{ stream: `tenant-${randomUUID()}`, expected: 'no_stream', events }]);
+    answer([{ type: 'append', stream: `tenant-${randomUUID()}`, expected: 'no_stream', events }]);
     for (const ending of ['', '-wal']) copyFileSync(`${fileIn(from)}${ending}`, `${fileIn(folder)}${ending}`);
     return folder;
   };

@@ -6,7 +6,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startThread } from '../../src/async/thread';
 import type { Opening } from '../../src/event-log/sqlite/log-file';
-import { openAppender, sqliteEventLog, type AppenderFile } from '../../src/event-log/sqlite/sqlite-event-log';
+import { ensureLog } from '../../src/event-log/sqlite/log-file';
+import { appending, sqliteEventLog, type AppenderFile } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
 import { appendRacing } from '../support/appending-process';
@@ -54,25 +55,31 @@ describe('the SQLite event log', () => {
     return ids;
   };
 
+  const appenderIn = (folder: string) => {
+    const file = { path: join(folder, 'events.db'), prefix: '' };
+    ensureLog(file.path, file.prefix, 'create');
+    return appending(file);
+  };
+
   it('has every commit on disk before it responds: synchronous is FULL, the journal is WAL', () => {
-    const appender = openAppender(join(freshFolder(), 'events.db'));
+    const appender = appenderIn(freshFolder());
     closeAfterwards(() => appender.close());
     expect(appender.db.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
     expect(appender.db.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
   });
 
   it('answers each request of a group separately', () => {
-    const appender = openAppender(join(freshFolder(), 'events.db'));
+    const appender = appenderIn(freshFolder());
     closeAfterwards(() => appender.close());
     const rows = (count: number) =>
       Array.from({ length: count }, () => ({ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }));
     const same = rows(1);
-    const outcomes = appender.appendGroup([
-      { stream: 'a', expected: 'no_stream', events: rows(2) },
-      { stream: 'a', expected: 'no_stream', events: rows(1) },
-      { stream: 'b', expected: 'no_stream', events: same },
-      { stream: 'b', expected: 'no_stream', events: same },
-      { stream: 'a', expected: 1, events: rows(1) },
+    const outcomes = appender.answer([
+      { type: 'append', stream: 'a', expected: 'no_stream', events: rows(2) },
+      { type: 'append', stream: 'a', expected: 'no_stream', events: rows(1) },
+      { type: 'append', stream: 'b', expected: 'no_stream', events: same },
+      { type: 'append', stream: 'b', expected: 'no_stream', events: same },
+      { type: 'append', stream: 'a', expected: 1, events: rows(1) },
     ]);
     expect(outcomes).toMatchObject([
       { value: { revision: 1 } },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { monotonicMs } from '../../src/async/clock';
-import { logFault, type EventLog } from '../../src/event-log/event-log';
+import type { EventLog } from '../../src/event-log/event-log';
+import { fault } from '../../src/fault';
 import { reportingFacts } from '../../src/ingest/report-facts';
 import { eventsOf } from '../support/events';
 import { aFact, textOf, type Fact } from '../support/facts';
@@ -9,7 +10,7 @@ import { readingsOf, type Readings } from '../support/readings';
 import { refusedWith } from '../support/waiting';
 
 const service = { id: randomUUID(), name: 'Gateway' };
-const away = () => logFault('log_unavailable', 'Away.');
+const away = () => fault('log_unavailable', 'Away.');
 
 describe('reported facts', () => {
   let here: Readings;
@@ -60,7 +61,7 @@ describe('reported facts', () => {
     const { log } = here.app;
     const append: EventLog['append'] = async (...asked) => {
       await log.append(...asked);
-      throw logFault('outcome_unknown', 'No answer.');
+      throw fault('outcome_unknown', 'No answer.');
     };
     const facts = tenants.map((tenantId) => aFact(tenantId));
     expect(await refusedWith(reporting(append)(request(facts)))).toBe('outcome_unknown');

@@ -3,7 +3,8 @@ import { threadMs } from '../../src/async/clock';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, updateApplication } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
-import { type EventLog, logFault } from '../../src/event-log/event-log';
+import type { EventLog } from '../../src/event-log/event-log';
+import { fault } from '../../src/fault';
 import { digestOf, makeKey } from '../../src/ledger/api-key';
 import { earlierRequest } from '../../src/ledger/fold';
 import type { Command, Executed } from '../../src/ledger/ledger';
@@ -105,7 +106,7 @@ describe('a request repeated with its idempotency key', () => {
       ...log,
       append: async (...input) => {
         const appended = await log.append(...input);
-        if (silent) throw logFault('outcome_unknown', 'The answer was lost.');
+        if (silent) throw fault('outcome_unknown', 'The answer was lost.');
         return appended;
       },
     });

@@ -4,7 +4,8 @@ import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication, updateApplication } from '../../src/domain/applications';
 import { isRefusal } from '../../src/domain/refusal';
 import { deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
-import { logFault, type EventLog } from '../../src/event-log/event-log';
+import type { EventLog } from '../../src/event-log/event-log';
+import { fault } from '../../src/fault';
 import { digestOf, type Identity, type PresentedKey } from '../../src/ledger/api-key';
 import type { FoldsOptions } from '../../src/ledger/folds';
 import { anEvent } from '../support/events';
@@ -70,7 +71,7 @@ const mayBeAway = (): Away => {
       ...withoutToken(log),
       readStream: async function* (...from) {
         if (mode === 'silent') await silence.promise;
-        if (mode === 'failing') throw logFault('log_unavailable', 'No connection.');
+        if (mode === 'failing') throw fault('log_unavailable', 'No connection.');
         yield* log.readStream(...from);
       },
     }),
@@ -80,18 +81,8 @@ const mayBeAway = (): Away => {
 /** Two processes on one log, of which the first identifies. */
 const prepared = async (around = (log: EventLog) => log, options: Partial<FoldsOptions> = {}) => {
   const folder = freshFolder();
+  const [here, elsewhere] = [await openLedger(folder, around, options), await openLedger(folder)];
   let reads = 0;
-  const counting = (log: EventLog): EventLog => ({
-    ...log,
-    readStream: (...from) => {
-      reads += 1;
-      return log.readStream(...from);
-    },
-  });
-  const [here, elsewhere] = [
-    await openLedger(folder, (log) => counting(around(log)), options),
-    await openLedger(folder),
-  ];
   return {
     here,
     elsewhere,
@@ -103,8 +94,8 @@ const prepared = async (around = (log: EventLog) => log, options: Partial<FoldsO
     toStartWriting: (key: Customer, more: Partial<PresentedKey> = {}) =>
       outcomeOf(here.ledger.identify(presented(key, { isWrite: true, ...more }), Infinity)),
     readsSince: () => {
-      const since = reads;
-      reads = 0;
+      const since = here.streamReads() - reads;
+      reads += since;
       return since;
     },
   };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { addService, addServiceKey, revokeService, revokeServiceKey } from '../../src/domain/services';
-import { appendToEnd, logFault, type EventLog } from '../../src/event-log/event-log';
+import { appendToEnd, type EventLog } from '../../src/event-log/event-log';
+import { fault } from '../../src/fault';
 import { newServiceKey } from '../../src/ledger/api-key';
 import { knownServices } from '../../src/ledger/services';
 import { anEvent } from '../support/events';
@@ -18,7 +19,7 @@ const opened = async () => {
     ...real,
     readStream: (...from) => {
       reads += 1;
-      if (isAway) throw logFault('log_unavailable', 'Away.');
+      if (isAway) throw fault('log_unavailable', 'Away.');
       return real.readStream(...from);
     },
   };

@@ -1,10 +1,12 @@
 import type { Db } from 'mongodb';
 import type { RateLimiterRes } from 'rate-limiter-flexible';
 import { readPolicies, type Policy } from '../../src/limits/policies';
-import { mongoLimiter, rateLimits, type Counted } from '../../src/limits/rate-limits';
+import { mongoLimiter, rateLimits, type RateLimits } from '../../src/limits/rate-limits';
 import { connectMongodb, mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { describeMongodb, mongodbUrl } from '../support/mongodb/databases';
 import { until } from '../support/waiting';
+
+type Counted = Awaited<ReturnType<RateLimits['count']>>;
 
 const A = '192.0.2.1';
 /** A server waits 200 ms; here no instance may count alone only because the machine is busy. */

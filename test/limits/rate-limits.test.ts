@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { readPolicies, specifiedPolicies, type Policy } from '../../src/limits/policies';
-import type { Counted, SharedLimiter } from '../../src/limits/rate-limits';
+import type { RateLimits, SharedLimiter } from '../../src/limits/rate-limits';
 import { seed, seeded } from '../support/property';
 
 // What is loaded from here on has this clock.
@@ -9,6 +9,8 @@ const { RateLimiterMemory, RateLimiterRes } =
   require('rate-limiter-flexible') as typeof import('rate-limiter-flexible');
 const { rateLimits } =
   require('../../src/limits/rate-limits') as typeof import('../../src/limits/rate-limits');
+
+type Counted = Awaited<ReturnType<RateLimits['count']>>;
 
 const A = '192.0.2.1';
 const B = '192.0.2.2';

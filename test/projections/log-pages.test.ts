@@ -53,10 +53,10 @@ describe('pages', () => {
   };
 
   it.each<[string, LogFilter, number]>([
-    ['an entity', { entityId: 'e4' }, ROWS / 5],
-    ['an actor', { actorId: TENANT }, ROWS],
+    ['an entity', { entity_id: 'e4' }, ROWS / 5],
+    ['an actor', { actor_id: TENANT }, ROWS],
     ['an operation', { operation: 'read' }, ROWS],
-    ['a trace', { traceId: 'trace-1' }, Math.floor(ROWS / 3)],
+    ['a trace', { trace_id: 'trace-1' }, Math.floor(ROWS / 3)],
     ['a source', { source: 'fact' }, ROWS],
   ])('are ranges of numbers, at any place, for one filter alone: %s', async (_, filter, total) => {
     const last = Math.ceil(total / SIZE);
@@ -71,17 +71,17 @@ describe('pages', () => {
   });
 
   it('look at a thousand rows at most, and may be empty although there are more', async () => {
-    const pages = await walk({ operation: 'read', entityType: 'never' });
+    const pages = await walk({ operation: 'read', entity_type: 'never' });
     expect(pages).toEqual([1_000, 1_000, ROWS - 2_000].map((looked) => ({ rows: [], lookedAt: looked })));
   });
 
   it('follow the entity if there is one, so that few others are looked at', async () => {
-    const [page] = await walk({ operation: 'read', entityId: 'e4', entityType: 'card' });
+    const [page] = await walk({ operation: 'read', entity_id: 'e4', entity_type: 'card' });
     expect(page?.lookedAt).toBe(SIZE + 1);
   });
 
   it('have every row together', async () => {
-    const pages = await walk({ traceId: 'trace-1', entityType: 'card' });
+    const pages = await walk({ trace_id: 'trace-1', entity_type: 'card' });
     const seen = pages.flatMap(({ rows }) => rows.map(({ position }) => position));
     const expected = Array.from({ length: ROWS }, (_, at) => at).filter((at) => at % 3 === 1 && at % 2 === 1);
     expect(seen).toHaveLength(expected.length);

@@ -87,14 +87,14 @@ const numberAmong = (rows: readonly NaiveRow[], at: number, ...fields: readonly 
 const naiveFilter = (rows: readonly NaiveRow[], filter: LogFilter): readonly NaiveRow[] =>
   rows.filter(
     (row) =>
-      (filter.entityType === undefined || row.entity_type === filter.entityType) &&
-      (filter.entityId === undefined || row.entity_id === filter.entityId) &&
-      (filter.actorId === undefined || row.actor_id === filter.actorId) &&
+      (filter.entity_type === undefined || row.entity_type === filter.entity_type) &&
+      (filter.entity_id === undefined || row.entity_id === filter.entity_id) &&
+      (filter.actor_id === undefined || row.actor_id === filter.actor_id) &&
       (filter.operation === undefined || row.operation === filter.operation) &&
-      (filter.traceId === undefined || row.trace_id === filter.traceId) &&
+      (filter.trace_id === undefined || row.trace_id === filter.trace_id) &&
       (filter.source === undefined || row.source === filter.source) &&
-      (filter.start === undefined || row.created_at >= filter.start) &&
-      (filter.end === undefined || row.created_at < filter.end),
+      (filter.start_date === undefined || row.created_at >= filter.start_date) &&
+      (filter.end_date === undefined || row.created_at < filter.end_date),
   );
 
 const idsOf = (rows: readonly { readonly id: string }[]) => rows.map((row) => row.id);
@@ -124,11 +124,11 @@ const ENTITIES = ['a', 'b', 'token'];
 const TYPES = ['tenant', 'token', 'card', 'proxy', 'invoice', 'key', 'event', 'never'];
 /** The filters that have totals by themselves, besides the type and id of an entity together. */
 const ALONE: readonly (keyof LogFilter)[] = [
-  'entityType',
-  'entityId',
-  'actorId',
+  'entity_type',
+  'entity_id',
+  'actor_id',
   'operation',
-  'traceId',
+  'trace_id',
   'source',
 ];
 
@@ -222,13 +222,13 @@ const momentAmong = (rows: readonly NaiveRow[], choice: number | undefined): str
 };
 
 const question = fc.record({
-  entityType: perhaps(fc.constantFrom(...TYPES)),
-  entityId: perhaps(fc.constantFrom(...ENTITIES, TENANT, idOf(0), 'never')),
-  start: perhaps(fc.nat(60)),
-  end: perhaps(fc.nat(60)),
-  actorId: seldom(fc.constantFrom(USER, OTHER_TENANT, TENANT)),
+  entity_type: perhaps(fc.constantFrom(...TYPES)),
+  entity_id: perhaps(fc.constantFrom(...ENTITIES, TENANT, idOf(0), 'never')),
+  start_date: perhaps(fc.nat(60)),
+  end_date: perhaps(fc.nat(60)),
+  actor_id: seldom(fc.constantFrom(USER, OTHER_TENANT, TENANT)),
   operation: seldom(fc.constantFrom('create', 'read', 'update', 'deny', 'set_aside', 'never')),
-  traceId: seldom(fc.constantFrom('trace-1', 'trace-2', 'never')),
+  trace_id: seldom(fc.constantFrom('trace-1', 'trace-2', 'never')),
   source: seldom(fc.constantFrom('decision', 'access', 'fact')),
   /** Only this filter counts, and the dates. */
   alone: fc.option(fc.constantFrom(...ALONE), { nil: undefined }),
@@ -243,20 +243,20 @@ const question = fc.record({
 type Question = typeof question extends fc.Arbitrary<infer Q> ? Q : never;
 
 const filterOf = ({ alone, ...asked }: Question, rows: readonly NaiveRow[]): LogFilter => {
-  const start = momentAmong(rows, asked.start);
-  const end = momentAmong(rows, asked.end);
+  const start_date = momentAmong(rows, asked.start_date);
+  const end_date = momentAmong(rows, asked.end_date);
   const given = (alone === undefined ? ALONE : [alone]).filter((name) => asked[name] !== undefined);
   return {
     ...Object.fromEntries(given.map((name) => [name, asked[name]])),
-    ...(start === undefined ? {} : { start }),
-    ...(end === undefined ? {} : { end }),
+    ...(start_date === undefined ? {} : { start_date }),
+    ...(end_date === undefined ? {} : { end_date }),
   };
 };
 
 /** Each alone, and the type and id of an entity, besides the dates. */
 const hasTotals = (filter: LogFilter): boolean => {
   const given = ALONE.filter((name) => filter[name] !== undefined);
-  return given.length < 2 || given.join() === 'entityType,entityId';
+  return given.length < 2 || given.join() === 'entity_type,entity_id';
 };
 
 describe('the logs of any history', () => {
@@ -367,7 +367,9 @@ describe('the logs of any history', () => {
             expect(await countLogs(reader, TENANT, filter, moments)).toEqual(
               moments
                 .slice(1)
-                .map((end, i) => naiveFilter(all, { ...filter, start: moments[i], end }).length),
+                .map(
+                  (end_date, i) => naiveFilter(all, { ...filter, start_date: moments[i], end_date }).length,
+                ),
             );
           }
         },
@@ -511,7 +513,7 @@ describe('a row of the log', () => {
       [TENANT, positionOf(0)],
       [OTHER_TENANT, positionOf(1)],
     ] as const)
-      for (const filter of [{}, { entityId: 'a' }, { entityType: 'token' }]) {
+      for (const filter of [{}, { entity_id: 'a' }, { entity_type: 'token' }]) {
         const { rows, total } = await findLogs(reader, tenantId, { filter, page: 1, size: 9 });
         expect([total, rows.map((row) => row.position)]).toEqual([1, [position]]);
       }

@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ReadModels, ReadModelSet } from '../../src/read-models/read-models';
+import { rootsIn } from '../../src/read-models/sqlite/roots';
 import { sqliteReadModels, type SqliteOptions } from '../../src/read-models/sqlite/sqlite-read-models';
 import * as database from '../../src/sqlite/database';
 import { itIf } from '../support/it-if';
@@ -255,6 +256,17 @@ describe('read models in SQLite', () => {
       await expect(open().live()).rejects.toMatchObject({ code: 'read_models_unavailable' });
     },
   );
+
+  it('a process that is late does not move the root back along the chain', async () => {
+    const readModels = open();
+    const sets = [await live(readModels)];
+    for (let i = 0; i < 2; i += 1) sets.push(await live(readModels, sets.at(-1)));
+    const [first, second, third] = sets.map(({ id }) => id) as [string, string, string];
+    const roots = rootsIn(folder);
+    expect(roots.all()).toEqual(new Map([['one', third]]));
+    expect(roots.move('one', first, second)).toBe(false);
+    expect(roots.all()).toEqual(new Map([['one', third]]));
+  });
 
   it('a folder that cannot be used is an error that says where', async () => {
     writeFileSync(folder, 'a file');

@@ -1,7 +1,6 @@
 import { Agent, request } from 'node:http';
 import { codeOf } from '../../src/fault';
-import { mustBeDescribed } from './described';
-import type { ApiResponse, AskOptions } from './http';
+import { checked, type ApiResponse, type AskOptions } from './http';
 
 /**
  * Many requests from many addresses over keep-alive connections: what a crowd of clients would send, and fast. Each
@@ -77,9 +76,7 @@ export const crowdAt = (url: string): Crowd => {
   return {
     ask: async (path, asking = {}) => {
       const seen = await send(path, asking);
-      mustBeDescribed(seen, { url, method: asking.method, path: path.split('?')[0] });
-      const isJson = /[/+]json/.test(seen.headers.get('content-type') ?? '') && seen.text !== '';
-      return { ...seen, json: isJson ? JSON.parse(seen.text) : undefined };
+      return checked(seen, { url, method: asking.method, path: path.split('?')[0] });
     },
     close: () => {
       for (const agent of agents) agent.destroy();

@@ -1,12 +1,10 @@
 import { workerData } from 'node:worker_threads';
 import { answerInThread } from '../../src/async/thread';
 import {
-  openAppender,
+  appending,
   type AppenderFile,
   type AppenderRequest,
-  type AppendRequest,
 } from '../../src/event-log/sqlite/sqlite-event-log';
-import { isBusy } from '../../src/sqlite/database';
 import { settled } from './settled';
 
 /** The appender thread of a log on a failing disk: its commits throw, some of them after they have taken effect. */
@@ -16,8 +14,8 @@ export interface FailingAppenderData extends AppenderFile {
   readonly left: Int32Array;
 }
 
-const { path, how, left } = workerData as FailingAppenderData;
-const appender = openAppender(path);
+const { how, left, ...file } = workerData as FailingAppenderData;
+const appender = appending(file);
 const { db } = appender;
 const exec = db.exec.bind(db);
 
@@ -31,12 +29,6 @@ const failing = (sql: string): void => {
 Object.defineProperty(db, 'exec', { value: failing });
 
 answerInThread({
-  answer: (requests) =>
-    settled(
-      (requests[0] as AppenderRequest).type === 'open'
-        ? [{ value: true }]
-        : appender.appendGroup(requests as AppendRequest[]),
-    ),
-  isRetried: isBusy,
-  close: () => appender.close(),
+  ...appender,
+  answer: (requests) => settled(appender.answer(requests as AppenderRequest[])),
 });

@@ -1,4 +1,4 @@
-import { mustBeDescribed } from './described';
+import { mustBeDescribed, type AskedFor, type Seen } from './described';
 
 /** A plain HTTP client for tests: no retries, no magic. */
 export interface ApiResponse {
@@ -19,22 +19,20 @@ export interface AskOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The one place where responses are received: each is checked against the OpenAPI document. */
+/** A response that was received, checked against the OpenAPI document. */
+export const checked = (seen: Seen, asked: AskedFor): ApiResponse => {
+  mustBeDescribed(seen, asked);
+  const isJson = /[/+]json/.test(seen.headers.get('content-type') ?? '') && seen.text !== '';
+  return { ...seen, json: isJson ? JSON.parse(seen.text) : undefined };
+};
+
 export const received = async (url: string, init: RequestInit = {}): Promise<ApiResponse> => {
   const response = await fetch(url, { ...init, redirect: 'manual' });
-  const text = await response.text();
-  const { method } = init;
-  mustBeDescribed(
-    { status: response.status, headers: response.headers, text },
-    { url, method, path: new URL(url).pathname },
+  const { status, headers } = response;
+  return checked(
+    { status, headers, text: await response.text() },
+    { url, method: init.method, path: new URL(url).pathname },
   );
-  const isJson = /[/+]json/.test(response.headers.get('content-type') ?? '') && text !== '';
-  return {
-    status: response.status,
-    headers: response.headers,
-    text,
-    json: isJson ? JSON.parse(text) : undefined,
-  };
 };
 
 const isSentAsItIs = (body: unknown): body is string | Buffer<ArrayBuffer> =>

@@ -20,19 +20,21 @@ export interface OpenLedger {
   readonly log: EventLog;
   readonly folds: Folds;
   readonly ledger: Ledger;
+  streamReads(): number;
   eventsRead(): number;
   close(): Promise<void>;
 }
 
-const counting = (log: EventLog): { readonly log: EventLog; readonly eventsRead: () => number } => {
-  let count = 0;
+const counting = (log: EventLog) => {
+  let [reads, events] = [0, 0];
   const readStream: EventLog['readStream'] = async function* (stream, after) {
+    reads += 1;
     for await (const batch of log.readStream(stream, after)) {
-      count += batch.length;
+      events += batch.length;
       yield batch;
     }
   };
-  return { log: { ...log, readStream }, eventsRead: () => count };
+  return { log: { ...log, readStream }, streamReads: () => reads, eventsRead: () => events };
 };
 
 const opened = new Set<OpenLedger>();
@@ -43,13 +45,13 @@ export const openLedger = async (
   around: (log: EventLog) => EventLog = (log) => log,
   options: Partial<FoldsOptions> = {},
 ): Promise<OpenLedger> => {
-  const { log, eventsRead } = counting(around(await sqliteEventLog(folder, streams)));
+  const { log, ...counted } = counting(around(await sqliteEventLog(folder, streams)));
   const folds = cachedFolds({ log, streams }, { withoutLogMs: TIMES.readsWithoutLogMs, ...options });
   const program: OpenLedger = {
     log,
     folds,
     ledger: ledger({ log, folds, streams }),
-    eventsRead,
+    ...counted,
     close: async () => {
       opened.delete(program);
       await log.close();

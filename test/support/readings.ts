@@ -1,6 +1,6 @@
 import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
-import { reportUsage, type UsageReport } from '../../projections/usage';
+import { reportUsage } from '../../projections/usage';
 import type { App } from '../../src/app/app';
 import { deleteTenant } from '../../src/domain/tenant';
 import { operatorOf } from './operator-of';
@@ -11,7 +11,7 @@ export interface Readings {
   readonly app: App;
   newTenant(tenantId?: string): Promise<string>;
   deleteTenant(tenantId: string): Promise<void>;
-  usage(tenantId: string): Promise<UsageReport>;
+  usage(tenantId: string): ReturnType<typeof reportUsage>;
   /** All rows of a tenant's log, newest first; their number must equal the total. */
   logs(tenantId: string): Promise<readonly LogRow[]>;
   /** Closes it before the end of the test file, if something else needs the folder to itself. */

@@ -1,5 +1,4 @@
 import { fault, messageOf, type Fault } from '../../fault';
-import { logFault } from '../event-log';
 
 /** Maps the server's answers and its silence to faults of the port. The package's errors are distinguished by `type`. */
 
@@ -44,7 +43,7 @@ const NOT_SENT =
 const NOT_HANDLED = /Server Is Not Ready|Server Is Too Busy|No leader info available/;
 
 const denied = () =>
-  logFault(
+  fault(
     'log_unavailable',
     'The event store refuses this user. Check the user and the password in EVENTSTORE_URL, and that the user may read $all, usually as a member of $admins.',
     { isFinal: true },
@@ -52,7 +51,7 @@ const denied = () =>
 
 /** The events of the stream are gone, and retrying will not bring them back. */
 export const historyMissing = (stream: string, how: string): Fault =>
-  logFault('history_missing', `Stream ${stream} ${how} in the event store.`, { isFinal: true });
+  fault('history_missing', `Stream ${stream} ${how} in the event store.`, { isFinal: true });
 
 export const TOMBSTONED = 'was permanently deleted (tombstoned)';
 
@@ -61,11 +60,11 @@ export const appendFault = (stream: string, error: unknown): Fault => {
   const { type, actualVersion, maxAppendSize } = rawOf(error);
   switch (type) {
     case 'wrong-expected-version':
-      return logFault('stream_changed', `Stream ${stream} has changed.`, {
+      return fault('stream_changed', `Stream ${stream} has changed.`, {
         actual: typeof actualVersion === 'bigint' ? Number(actualVersion) : -1,
       });
     case 'maximum-append-size-exceeded':
-      return logFault('event_too_large', `The event store takes at most ${maxAppendSize} bytes at once.`);
+      return fault('event_too_large', `The event store takes at most ${maxAppendSize} bytes at once.`);
     case 'access-denied':
       return denied();
     case 'stream-deleted':
@@ -74,7 +73,7 @@ export const appendFault = (stream: string, error: unknown): Fault => {
     default:
   }
   const message = grpcMessageOf(error);
-  const unavailable = (what: string) => logFault('log_unavailable', `The event store ${what}: ${message}`);
+  const unavailable = (what: string) => fault('log_unavailable', `The event store ${what}: ${message}`);
   if (NOT_SENT.test(message)) return unavailable('cannot be reached');
   if (NOT_HANDLED.test(message)) return unavailable('is not accepting writes');
   return noAnswer(`The event store did not answer the append: ${message}`);
@@ -83,5 +82,5 @@ export const appendFault = (stream: string, error: unknown): Fault => {
 export const readFault = (error: unknown): Fault => {
   if (isDenied(error)) return denied();
   const why = `The event store cannot be read: ${grpcMessageOf(error)}`;
-  return Object.assign(logFault('log_unavailable', why), { cause: error });
+  return Object.assign(fault('log_unavailable', why), { cause: error });
 };

@@ -1,9 +1,8 @@
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../async/reachable-store';
-import { isFinal, messageOf, type Fault } from '../../fault';
+import { fault, isFinal, messageOf, type Fault } from '../../fault';
 import { TIMES } from '../../times';
 import {
   appendUntilCertain,
-  logFault,
   mustBeAppendable,
   mustHaveFormat,
   type Batch,
@@ -14,13 +13,13 @@ import {
   type Position,
 } from '../event-log';
 import type { Streams } from '../streams';
+import { tenantReader } from '../tenant-reader';
 import { appending } from './append';
 import { connectTo, serversOf, type Connection } from './connection';
 import { follow } from './follow';
 import { ownStream } from './own-stream';
 import { serialised } from './record';
 import { streamReader } from './stream-reader';
-import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
 interface EventStoreOptions extends WaitingForStore {
@@ -35,7 +34,7 @@ const eventStoreAt = (servers: string): AwaitedStore => ({
   name: `the event store at ${servers}`,
   final: (error) => (isFinal(error) ? (error as Fault) : undefined),
   late: (seconds, error) =>
-    logFault(
+    fault(
       'log_unavailable',
       `The event store at ${servers} could not be reached within ${seconds} s. Start it, or correct EVENTSTORE_URL. ${messageOf(error)}`,
     ),
@@ -44,12 +43,12 @@ const eventStoreAt = (servers: string): AwaitedStore => ({
 /** Up to the head at the time of the call. */
 const readUpToHead = async function* (
   log: WholeLog,
-  upTo: (last: Position) => AsyncIterable<Batch>,
+  after: Position,
   signal?: AbortSignal,
 ): AsyncGenerator<Batch> {
   const head = await log.head();
   if (head === undefined) return;
-  for await (const batch of upTo(head.position)) {
+  for await (const batch of log.upTo(after, head.position)) {
     if (signal?.aborted === true) return;
     yield batch;
   }
@@ -93,7 +92,7 @@ const appendThrough =
   async (stream, events, expected, withinMs = TIMES.appendMs) => {
     const records = events.map(serialised);
     mustBeAppendable(events, records);
-    if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
+    if (connection.isClosed()) throw fault('log_unavailable', 'The event log is closed.');
     const attempt = appending(connection, { stream, events: records, expected });
     const appended = await appendUntilCertain(attempt, withinMs);
     const { id } = events.at(-1) as NewEvent;
@@ -139,17 +138,10 @@ export const eventStoreDbEventLog = async (
   return {
     identity: async () => identity,
     append,
-    readStream: (stream, after = -1) => reader.forwards(stream, after),
-    revisionAt: reader.revisionAt,
-    readTenant: (tenantId, { after = '', upTo, signal } = {}) => {
-      const names = { tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) };
-      const read = (last: Position): AsyncIterable<Batch> => mergedUpTo(reader, names, after, last);
-      return upTo === undefined ? readUpToHead(log, read, signal) : read(upTo);
-    },
+    ...reader,
+    readTenant: tenantReader({ ...reader, head: log.head }, streams),
     readAll: ({ after = '', follow: isFollowing = false, signal } = {}) =>
-      isFollowing
-        ? follow(following, after, signal)
-        : readUpToHead(log, (last) => log.upTo(after, last), signal),
+      isFollowing ? follow(following, after, signal) : readUpToHead(log, after, signal),
     head: log.head,
     distance: distanceIn(log),
     continuity,

@@ -73,6 +73,7 @@ const subscribeOnce = async function* (
       if (wanted.length === 0) continue;
       // The server may have been restored from an older backup, and have grown since, just before it was subscribed to.
       if (reached === after) await mustHoldKnown();
+      if (ending.aborted) return;
       reached = wanted.at(-1)?.position ?? reached;
       yield wanted;
     }
@@ -89,11 +90,6 @@ export const follow = async function* (dependencies: Following, after: Position,
   const progress: Progress = { after, known: undefined };
   let isReported = false;
 
-  const batches = async function* (): AsyncGenerator<Batch> {
-    progress.known ??= await log.head();
-    if (!ending.aborted) yield* subscribeOnce(dependencies, progress, ending);
-  };
-
   const fail = (client: EventStoreDBClient, error: unknown): void => {
     if (codeOf(error) === 'no_answer') connection.renew(client);
     if (isReported || isLagging(error)) return;
@@ -101,29 +97,26 @@ export const follow = async function* (dependencies: Following, after: Position,
     onError('Following the event log failed; retrying.', error);
   };
 
-  /** Returns whether it delivered anything, or at least lasted. */
-  const attempt = async function* (): AsyncGenerator<Batch, boolean> {
+  for (let waitMs = 0; !ending.aborted;) {
     const client = connection.client();
     const startedAt = monotonicMs();
+    /** Whether it delivered anything, or at least lasted. */
     let isUseful = false;
     try {
-      for await (const batch of batches()) {
-        if (ending.aborted) break;
+      progress.known ??= await log.head();
+      if (ending.aborted) return;
+      for await (const batch of subscribeOnce(dependencies, progress, ending)) {
         isUseful = true;
         isReported = false;
         advance(progress, batch);
         yield batch;
       }
-      return isUseful || monotonicMs() - startedAt > TIMES.noAnswerMs;
+      isUseful ||= monotonicMs() - startedAt > TIMES.noAnswerMs;
     } catch (error) {
-      if (codeOf(error) === 'log_set_back' && !ending.aborted) throw error;
-      if (!isUseful && !ending.aborted) fail(client, error);
-      return isUseful;
+      if (ending.aborted) return;
+      if (codeOf(error) === 'log_set_back') throw error;
+      if (!isUseful) fail(client, error);
     }
-  };
-
-  for (let waitMs = 0; !ending.aborted;) {
-    const isUseful = yield* attempt();
     // One that delivered anything or lasted longer than any wait is resumed at once; others with backoff.
     waitMs = isUseful ? 0 : Math.min(TIMES.noAnswerMs, Math.max(TIMES.reconnectMs, 2 * waitMs));
     if (waitMs > 0) await pause(waitMs, ending);

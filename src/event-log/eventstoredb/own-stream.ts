@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { uuidFrom } from '../../domain/texts';
-import { codeOf, moreOf, type Fault } from '../../fault';
+import { codeOf, fault, moreOf, type Fault } from '../../fault';
 import {
   isJsonObject,
   LOG_FORMAT,
-  logFault,
   UNFINISHED_COPY,
   type EventLog,
   type Expected,
@@ -29,7 +28,7 @@ interface OwnStream {
 }
 
 const notOurs = (stream: string): Fault =>
-  logFault(
+  fault(
     'log_unavailable',
     `Stream ${stream} of the event store belongs to another program. Choose a STREAM_PREFIX.`,
     { isFinal: true, isForeign: true },
@@ -49,7 +48,7 @@ const formatIn = ({ data }: LoggedEvent): number => Number(isJsonObject(data) ? 
 /** Undefined if there is no log here. Throws if the stream belongs to another program. */
 const readOwn = async (reader: StreamReader, stream: string): Promise<OwnStream | undefined> => {
   let own: OwnStream | undefined;
-  for await (const batch of reader.forwards(stream, -1))
+  for await (const batch of reader.readStream(stream))
     for (const event of batch) {
       const identity = own?.identity ?? identityIn(event);
       if (identity === undefined) throw notOurs(stream);
@@ -82,7 +81,7 @@ export const ownStream = (reader: StreamReader, append: EventLog['append'], stre
       const format = isCopy ? UNFINISHED_COPY : LOG_FORMAT;
       await write(TYPE, { identity: randomUUID(), format }, 'no_stream');
       const created = await readOwn(reader, stream);
-      if (created === undefined) throw logFault('log_unavailable', `Stream ${stream} cannot be read.`);
+      if (created === undefined) throw fault('log_unavailable', `Stream ${stream} cannot be read.`);
       return created;
     },
     identity: async (): Promise<string | undefined> => {

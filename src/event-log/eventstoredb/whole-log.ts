@@ -4,24 +4,13 @@ import { firstOf, type Batch, type LoggedEvent, type Position } from '../event-l
 import type { Streams } from '../streams';
 import type { Connection } from './connection';
 import { isUnknown, noAnswer } from './errors';
-import { newestEvent, SEARCH_WINDOW, type NewestEvent } from './head';
+import { newestEvent, SEARCH_WINDOW } from './head';
 import { commitPosition } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Source } from './source';
 import { fromLeader, resuming } from './stream-reader';
 
 /** Asks for a checkpoint every few windows, as a sign of life. */
 const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
-
-/** All streams of the server as one log, and our events in it. */
-export interface WholeLog extends NewestEvent {
-  /** Events after a position, ours and possibly others. May end, fail or fall silent. */
-  subscribe(after: Position): Source;
-  /** Our events after one position, up to another that is already in the log. */
-  upTo(after: Position, last: Position): AsyncIterable<Batch>;
-  /** The event at exactly this position, whoever wrote it. */
-  at(position: Position): Promise<LoggedEvent | undefined>;
-  isOurs(stream: string): boolean;
-}
 
 const subscribeTo = (connection: Connection, from: Position, prefixes: readonly string[]): Source => {
   const subscription = connection.client().subscribeToAll(
@@ -53,7 +42,8 @@ const firstFrom = (connection: Connection, position: Position): Promise<LoggedEv
   return firstOf(reading);
 };
 
-export const wholeLog = (connection: Connection, streams: Streams): WholeLog => {
+/** All streams of the server as one log, and our events in it. */
+export const wholeLog = (connection: Connection, streams: Streams) => {
   const newest = newestEvent(connection, streams);
   const subscribe = (after: Position): Source =>
     subscribeTo(connection, after === '' ? newest.start() : after, streams.prefixes());
@@ -71,13 +61,16 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
   return {
     ...newest,
     isOurs: streams.holds,
+    /** Events after a position, ours and possibly others. May end, fail or fall silent. */
     subscribe,
-    upTo: (after, last) =>
+    /** Our events after one position, up to another that is already in the log. */
+    upTo: (after: Position, last: Position): AsyncIterable<Batch> =>
       resuming(connection, async function* (_, reached) {
         const from = reached?.position ?? after;
         if (from < last) yield* pageUpTo(from, last);
       }),
-    at: async (position) => {
+    /** The event at exactly this position, whoever wrote it. */
+    at: async (position: Position): Promise<LoggedEvent | undefined> => {
       try {
         const found = await firstFrom(connection, position);
         return found?.position === position ? found : undefined;
@@ -90,3 +83,5 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
     },
   };
 };
+
+export type WholeLog = ReturnType<typeof wholeLog>;

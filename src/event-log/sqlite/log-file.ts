@@ -3,7 +3,7 @@ import { existsSync, linkSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { closing, openForReading, openForWriting, syncFile, type Database } from '../../sqlite/database';
-import { LOG_FORMAT, UNFINISHED_COPY, logFault, mustHaveFormat } from '../event-log';
+import { LOG_FORMAT, UNFINISHED_COPY, mustHaveFormat } from '../event-log';
 
 /** The file of a log: how it is found and created, and its schema. */
 
@@ -146,7 +146,7 @@ export const unavailable = (what: string, error: unknown): Fault => {
   const why = messageOf(error);
   const remedy = remedyOf(why);
   const { detail = '' } = remedy;
-  return logFault('log_unavailable', `${what}: ${why}. ${detail}`.trim(), remedy);
+  return fault('log_unavailable', `${what}: ${why}. ${detail}`.trim(), remedy);
 };
 
 export const notOpened = (path: string, error: unknown): unknown =>

@@ -5,7 +5,6 @@ import * as sqlite from '../../sqlite/database';
 import { TIMES } from '../../times';
 import {
   appendUntilCertain,
-  logFault,
   mustBeAppendable,
   type Appended,
   type EventLog,
@@ -14,6 +13,7 @@ import {
   type NewEvent,
 } from '../event-log';
 import type { Streams } from '../streams';
+import { tenantReader } from '../tenant-reader';
 import * as logFile from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 
@@ -42,17 +42,10 @@ export interface AppenderFile {
 export type AppenderRequest = { readonly type: 'open' } | ({ readonly type: 'append' } & AppendRequest);
 
 const replaced = (path: string) =>
-  logFault(
+  fault(
     'log_set_back',
     `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
   );
-
-interface Appender {
-  readonly db: sqlite.Database;
-  /** Appends or refuses each request as a whole, and commits all of them in one durable transaction. */
-  appendGroup(requests: readonly AppendRequest[]): readonly Outcome[];
-  close(): void;
-}
 
 /** Appends or refuses one request, in a transaction of the caller. */
 const appendIn = (db: sqlite.Database) => {
@@ -75,7 +68,7 @@ const appendIn = (db: sqlite.Database) => {
     const final = rows.at(-1);
     if (isRepeated && final !== undefined)
       return { value: { revision: final.revision, position: positionOf(final.position) } };
-    return { error: logFault('stream_changed', `Stream ${request.stream} has changed.`, { actual }) };
+    return { error: fault('stream_changed', `Stream ${request.stream} has changed.`, { actual }) };
   };
 
   return (request: AppendRequest, now: number): Outcome => {
@@ -92,8 +85,23 @@ const appendIn = (db: sqlite.Database) => {
   };
 };
 
-export const openAppender = (path: string): Appender => {
+/** Answers requests to append. */
+export interface AppendingBody {
+  readonly db: sqlite.Database;
+  /** Appends or refuses each request as a whole, and commits all of them in one durable transaction. */
+  answer(requests: readonly AppenderRequest[]): readonly Outcome[];
+  isRetried(error: unknown): boolean;
+  close(): void;
+}
+
+/**
+ * It never creates the log: one that has disappeared must not come back empty. In a thread of its own it tries a locked
+ * file again between other requests; elsewhere it waits for the lock.
+ */
+export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): AppendingBody => {
+  logFile.mustBeOurLog(path, prefix);
   const db = logFile.openForAppending(path);
+  if (inOwnThread) sqlite.neverWait(db);
   const isStillThere = sqlite.stillThere(path);
   const append = appendIn(db);
 
@@ -115,38 +123,15 @@ export const openAppender = (path: string): Appender => {
 
   return {
     db,
-    appendGroup: (requests) => {
-      const outcomes = appendAll(requests);
-      // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
-      return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
-    },
-    close: () => sqlite.checkpointAndClose(db),
-  };
-};
-
-/** Answers requests to append, those that come together as one group. */
-export interface AppendingBody {
-  answer(requests: readonly AppenderRequest[]): readonly Outcome[];
-  isRetried(error: unknown): boolean;
-  close(): void;
-}
-
-/**
- * Answers requests to append. It never creates the log: one that has disappeared must not come back empty. In a thread
- * of its own it tries a locked file again between other requests; elsewhere it waits for the lock.
- */
-export const appending = ({ path, prefix }: AppenderFile, inOwnThread = true): AppendingBody => {
-  logFile.mustBeOurLog(path, prefix);
-  const appender = openAppender(path);
-  if (inOwnThread) sqlite.neverWait(appender.db);
-  return {
     answer: (requests) => {
       const appends = requests.filter((request) => request.type === 'append');
-      const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
+      const outcomes = appends.length === 0 ? [] : [...appendAll(appends)];
+      // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
+      if (!isStillThere()) return requests.map(() => ({ error: replaced(path) }));
       return requests.map(({ type }) => (type === 'open' ? { value: true } : (outcomes.shift() as Outcome)));
     },
     isRetried: (error) => inOwnThread && sqlite.isBusy(error),
-    close: appender.close,
+    close: () => sqlite.checkpointAndClose(db),
   };
 };
 
@@ -261,18 +246,20 @@ export const sqliteEventLog = async (
   const closing = new AbortController();
   const read = eventReader(db, { token: changeToken, closing: closing.signal });
 
+  const queries = logQueries(db, path);
+  const readStream: EventLog['readStream'] = (stream, after = -1) => read.stream(stream, after);
+
   return {
-    ...logQueries(db, path),
+    ...queries,
     changeToken,
     append: async (stream, events, expected, withinMs = TIMES.appendMs) => {
       const request = { type: 'append', stream, expected, events: events.map(serialised) } as const;
       mustBeAppendable(events, request.events);
       return appendUntilCertain(attempting(appender, request), withinMs);
     },
-    readStream: (stream, after = -1) => read.stream(stream, after),
+    readStream,
     revisionAt: read.revisionAt,
-    readTenant: (tenantId, from = {}) =>
-      read.merged({ tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) }, from),
+    readTenant: tenantReader({ ...queries, readStream, revisionAt: read.revisionAt }, streams),
     readAll: (from = {}) => read.all(from),
     completeCopy: () => logFile.completeCopy(path),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { findApplications } from '../../../projections/application-pages';
+import { findApplications, isWantedBy, type ApplicationFilter } from '../../../projections/application-pages';
 import type { StoredApplication } from '../../../projections/applications';
 import type { Reader } from '../../../projections/projector';
 import { yieldToEventLoop } from '../../async/clock';
-import { applicationsAt, type PastQuestion } from '../../audit/past-tenant';
+import { tenantAt } from '../../audit/past-tenant';
 import {
   createApplication as decideToCreate,
   deleteApplication as decideToDelete,
@@ -54,17 +54,30 @@ const numberIn = (place: string | undefined, form: RegExp): number | undefined =
 const REVISION = /^([0-9]{1,15})$/;
 const SHOWN = /^after ([0-9]{1,15})$/;
 
-/** Folds the tenant's own events, so the cost grows with their number. */
+interface PastQuestion {
+  readonly filter: ApplicationFilter;
+  readonly skip: number;
+  readonly size: number;
+}
+
+/**
+ * Folds the tenant's own events, so the cost grows with their number. Only an active tenant has any: nobody has access to
+ * a deleted one.
+ */
 const pastApplications = (
   request: RouteRequest,
   dependencies: ApiDependencies,
   asOf: string,
-  question: Omit<PastQuestion, 'moment'>,
+  { filter, skip, size }: PastQuestion,
 ) =>
   readPast(asOf, request, dependencies, async (ledgerLog, moment) => {
-    const found = await applicationsAt(ledgerLog, request.tenantId, { ...question, moment });
-    const data = found.applications.map((one) => resource.applicationNow(request.tenantId, one, moment.time));
-    return { data, total: found.total };
+    const tenant = await tenantAt(ledgerLog, request.tenantId, moment);
+    const all = tenant.status === 'active' ? [...tenant.applications.values()] : [];
+    const matching = all.filter(isWantedBy(filter));
+    const data = matching
+      .slice(skip, skip + size)
+      .map((one) => resource.applicationNow(request.tenantId, one, moment.time));
+    return { data, total: matching.length };
   });
 
 export const listApplications = route({

@@ -1,5 +1,5 @@
 import { findLogs, type LogFilter, type LogPage } from '../../../projections/log-pages';
-import { findLog, logView, type LogRow } from '../../../projections/logs';
+import { logView, type LogRow } from '../../../projections/logs';
 import { endReason } from '../../audit/event-stream';
 import { csvText } from '../../csv';
 import { fault } from '../../fault';
@@ -25,15 +25,10 @@ const logCsv = async (filter: LogFilter, request: RouteRequest<undefined>, depen
   const { tenantId, read, gaveOut } = request;
   const { openStream, nextSlice, stopping } = dependencies.events;
   const whyEnd = endReason(stillAllowed(request, dependencies), stopping);
-  const cutOff = (reason: string) => fault('stream_cut_off', `The stream ended early: ${reason}.`);
-  const pageAfter = async (row?: LogRow): Promise<LogPage> => {
+  /** Rows keep their numbers, also where another set is live by now. */
+  const pageAfter = async (olderThan?: LogRow): Promise<LogPage> => {
     await nextSlice(tenantId);
-    return read(async (reader) => {
-      // Where another set is live by now, it may have another number.
-      const olderThan = row === undefined ? undefined : await findLog(reader, tenantId, row.id);
-      if (row !== undefined && olderThan === undefined) throw cutOff('its last row is gone');
-      return findLogs(reader, tenantId, { filter, olderThan, page: 1, size: PAGE_SIZE });
-    });
+    return read((reader) => findLogs(reader, tenantId, { filter, olderThan, page: 1, size: PAGE_SIZE }));
   };
   const csvFrom = async function* (first: LogPage): AsyncGenerator<string> {
     let given = 0;
@@ -45,7 +40,7 @@ const logCsv = async (filter: LogFilter, request: RouteRequest<undefined>, depen
         if (page.last === undefined) return;
         const reason = await whyEnd();
         // Cut off without the end of the body: CSV has no place to say that it is not complete.
-        if (reason !== undefined) throw cutOff(reason);
+        if (reason !== undefined) throw fault('stream_cut_off', `The stream ended early: ${reason}.`);
       }
     } finally {
       if (given > 0) gaveOut(given);

@@ -66,16 +66,8 @@ export const logFilters = {
 
 export const logFilterOf = (values: ValuesOf<typeof logFilters>): LogFilter => {
   mustBeInOrder(values);
-  return {
-    entityType: values.entity_type?.toLowerCase(),
-    entityId: values.entity_id,
-    start: values.start_date,
-    end: values.end_date,
-    actorId: values.actor_id,
-    operation: values.operation?.toLowerCase(),
-    traceId: values.trace_id,
-    source: values.source,
-  };
+  const { entity_type: type, operation } = values;
+  return { ...values, entity_type: type?.toLowerCase(), operation: operation?.toLowerCase() };
 };
 
 const UNNUMBERED = 'actor_id, operation, trace_id or source';
