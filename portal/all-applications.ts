@@ -1,27 +1,21 @@
-import { call, textOf, type Result } from './api.js';
+import { call, type Result } from './api.js';
 import type { Application, ApplicationPage } from './wire.js';
 
-export const MAX_APPLICATIONS = 1_000;
-
-/** All Applications, of a moment or of now, oldest first; or why they cannot be had. */
+/** All Applications, of a moment or of now, oldest first. */
 export const loadApplications = async (
-  asOf?: string,
   abort?: AbortSignal,
-): Promise<readonly Application[] | string> => {
+  asOf?: string,
+): Promise<Result<readonly Application[]>> => {
   const all: Application[] = [];
-  let start: string | undefined;
-  do {
-    const more = {
-      ...(asOf === undefined ? {} : { as_of: asOf }),
-      ...(start === undefined ? {} : { start }),
-    };
-    const query = new URLSearchParams({ size: '100', ...more }).toString();
-    const page = await call<ApplicationPage>(`/applications?${query}`, { signal: abort });
-    if (!page.ok) return textOf(page.problem);
+  const query = new URLSearchParams({ size: '100', ...(asOf === undefined ? {} : { as_of: asOf }) });
+  for (;;) {
+    const page = await call<ApplicationPage>(`/applications?${query.toString()}`, { signal: abort });
+    if (!page.ok) return page;
     all.push(...page.value.data);
-    start = page.value.pagination.next;
-  } while (start !== undefined && all.length < MAX_APPLICATIONS);
-  return all;
+    const { next } = page.value.pagination;
+    if (next === undefined) return { ...page, value: all };
+    query.set('start', next);
+  }
 };
 
 /** The newest 100 Applications, oldest first. The service has them the other way round: of more than 100, the last two pages. */

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { Application, Problem, Tenant } from './wire.js';
+import type { Application, FoundSession, Problem } from './wire.js';
 
 /** Only our own scripts can send it. It names the session that this page shows. */
 const OWN = 'Portal-Request';
@@ -31,9 +31,8 @@ export type Result<T> =
   | {
       readonly ok: true;
       readonly value: T;
-      readonly etag: string | undefined;
-      /** The name of the session, if it was asked for. */
-      readonly session: string | undefined;
+      /** Empty: it has none. */
+      readonly etag: string;
     }
   | Failed;
 
@@ -111,8 +110,7 @@ const requestOnce = async <T>(path: string, options: Options): Promise<Result<T>
     if (response.ok) {
       if (isReadPending(response)) tellPending();
       const value = response.status === 204 ? undefined : await bodyOf(response);
-      const [etag, named] = ['ETag', 'Portal-Session'].map((name) => response.headers.get(name) ?? undefined);
-      return { ok: true, value: value as T, etag, session: named };
+      return { ok: true, value: value as T, etag: response.headers.get('ETag') ?? '' };
     }
     const problem = await problemIn(response);
     endIfRefused(problem);
@@ -185,16 +183,25 @@ export type Write = ReturnType<typeof writer>;
 export const openStream = (path: string, abort: AbortSignal): Promise<Response | undefined> =>
   send(`${API}${path}`, { signal: abort }).catch(() => undefined);
 
+const begin = ({ session: named, application, tenant_name }: FoundSession): void => {
+  if (named === undefined || application === undefined) return beSignedOut();
+  shown = named;
+  session.value = { status: 'signed_in', application };
+  tenantName.value = tenant_name;
+};
+
 /** Finds out whose session this is. */
 export const resume = async (): Promise<void> => {
-  const found = await request<Application>(SESSION);
-  if (!found.ok) return beSignedOut(found.problem.status === 401 ? undefined : textOf(found.problem));
-  if (found.session === undefined) return beSignedOut();
-  shown = found.session;
-  session.value = { status: 'signed_in', application: found.value };
-  if (!holds('tenant:read')) return undefined;
-  const tenant = await call<Tenant>('/tenants/self');
-  if (tenant.ok) tenantName.value = tenant.value.name;
+  const found = await request<FoundSession>(SESSION);
+  if (found.ok) begin(found.value);
+  else beSignedOut(found.problem.status === 401 ? undefined : textOf(found.problem));
+};
+
+/** The page may say itself whose session it is. If not, it is asked for. */
+export const start = (told = '{}'): void => {
+  const found = JSON.parse(told) as FoundSession;
+  if (found.session === undefined) void resume();
+  else begin(found);
 };
 
 /** Tells the other tabs, which share the cookie. */

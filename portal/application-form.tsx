@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import { holds, isOwn, textOf, type Result, type Write } from './api.js';
 import { EditForm, NameField, type Fields } from './editing.js';
-import { Expiry, expiryIn, textIn } from './expiry.js';
-import { forgetNames } from './names.js';
+import { Expiry, expiryIn, textIn } from './moment-input.js';
+import { learnApplications } from './names.js';
 import { Agreement, Form } from './parts.js';
 import { PermissionMatrix } from './permission-matrix.js';
 import type { Application, ApplicationType, Key } from './wire.js';
@@ -41,9 +41,8 @@ interface NewProps {
 export const NewApplicationForm = ({ onDone }: NewProps) => {
   const [type, setType] = useState<ApplicationType>('private');
   const [fields, setFields] = useState<Fields>({ name: '' });
-  const create = async (form: FormData, write: Write): Promise<Result<Made> | string> => {
-    const { expires_at, refused } = expiryIn(form);
-    if (refused !== undefined) return refused;
+  const create = async (form: FormData, write: Write): Promise<Result<Made>> => {
+    const expires_at = expiryIn(form);
     const name = textIn(form, 'key_name');
     const body = { ...bodyOf(fields), type, expires_at, create_key: name === undefined };
     const made = await write<Application>('/applications', { method: 'POST', body });
@@ -82,7 +81,7 @@ export const NewApplicationForm = ({ onDone }: NewProps) => {
         {ABOUT[type]} The type cannot be changed later.
       </p>
       <PermissionMatrix type={type} fields={fields} onChange={setFields} />
-      <fieldset class="pair">
+      <fieldset class="tiles">
         <legend>First key</legend>
         {holds('application:update') ? (
           <label>
@@ -111,8 +110,8 @@ export const EditApplicationForm = ({ application, etag, onDone }: EditProps) =>
     fieldsOf,
     bodyOf,
   };
-  const done = (): void => {
-    forgetNames();
+  const done = (saved: Application): void => {
+    learnApplications([saved]);
     onDone();
   };
   const lostIn = (draft: Fields, base: Fields): string =>

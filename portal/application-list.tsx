@@ -1,10 +1,9 @@
 import { effect, signal } from '@preact/signals';
-import { loadApplications } from './all-applications.js';
 import { session } from './api.js';
 import { expiresSoon } from './key-state.js';
 import { useAsked } from './loaded.js';
-import { learnApplications } from './names.js';
-import { Ago, Alert, Choice, counted, TableHead, Time } from './parts.js';
+import { loadNamed } from './names.js';
+import { Ago, Choice, counted, Table, Time, Waiting, type Cells } from './parts.js';
 import { addressOf } from './place.js';
 import type { Application, ApplicationType } from './wire.js';
 
@@ -58,44 +57,29 @@ const isFound = ({ id, name, type: kind, keys }: Application): boolean => {
   );
 };
 
-const Row = ({ application }: { readonly application: Application }) => {
+const cellsOf = (application: Application): Cells => {
   const { id, name, type: kind, keys, created_at: created } = application;
-  return (
-    <tr>
-      <th scope="row" dir="auto">
-        <a href={addressOf('applications', { id })}>{name}</a>
-      </th>
-      <td data-label="Type">{kind}</td>
-      <td data-label="Keys">{keys.length}</td>
-      <td data-label="Next expiry" class={keys.some(expiresSoon) ? 'warn' : ''}>
-        <Ago at={nextExpiry(application)} />
-      </td>
-      <td data-label="Last used">
-        <Ago at={lastUse(application)} />
-      </td>
-      <td data-label="Created">
-        <Time at={created} precision="year" />
-      </td>
-    </tr>
-  );
-};
-
-const loadAll = async (abort: AbortSignal): Promise<readonly Application[] | string> => {
-  const all = await loadApplications(undefined, abort);
-  if (typeof all === 'object') learnApplications(all);
-  return all;
+  return [
+    <a href={addressOf('applications', { id })}>{name}</a>,
+    kind,
+    keys.length,
+    <span class={keys.some(expiresSoon) ? 'warn' : ''}>
+      <Ago at={nextExpiry(application)} />
+    </span>,
+    <Ago at={lastUse(application)} />,
+    <Time at={created} precision="year" />,
+  ];
 };
 
 /** There are at most a thousand, so the browser has all of them, and looks for them itself. */
 export const ApplicationList = () => {
-  const [all] = useAsked('all', loadAll);
-  if (all === undefined) return <p class="quiet">Loading …</p>;
-  if (typeof all === 'string') return <Alert text={all} />;
+  const { loaded, value: all } = useAsked('all', loadNamed);
+  if (all === undefined) return <Waiting loaded={loaded} />;
   const found = sorted(all.filter(isFound));
   const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
   const at = Math.min(page.value, pages - 1);
   return (
-    <section class="card">
+    <section class="card fixed">
       <div class="choices">
         <input
           type="search"
@@ -108,14 +92,10 @@ export const ApplicationList = () => {
         <Choice label="Type" chosen={type} options={TYPES} />
         <Choice label="Order" chosen={order} options={ORDERS} />
       </div>
-      <table class="stacked flow">
-        <TableHead titles={['Name', 'Type', 'Keys', 'Next expiry', 'Last used', 'Created']} />
-        <tbody>
-          {found.slice(at * PAGE_SIZE, (at + 1) * PAGE_SIZE).map((one) => (
-            <Row key={one.id} application={one} />
-          ))}
-        </tbody>
-      </table>
+      <Table
+        titles={['Name', 'Type', 'Keys', 'Next expiry', 'Last used', 'Created']}
+        rows={found.slice(at * PAGE_SIZE, (at + 1) * PAGE_SIZE).map(cellsOf)}
+      />
       <div class="head">
         <p class="quiet" role="status">
           {found.length < all.length ? `${found.length} of ` : ''}

@@ -3,7 +3,6 @@ import { holds, isOwn } from './api.js';
 import { EditApplicationForm } from './application-form.js';
 import { KeyList } from './key-list.js';
 import { useLoaded } from './loaded.js';
-import { forgetNames } from './names.js';
 import { Agreement, counted, Dialog, Facts, Form, IdText, Time, Waiting } from './parts.js';
 import { addressOf, go } from './place.js';
 import type { Application } from './wire.js';
@@ -16,15 +15,11 @@ interface DialogProps {
 
 const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
   const headers = { 'If-Match': etag };
-  const done = (): void => {
-    forgetNames();
-    go(addressOf('applications'));
-  };
   return (
     <Dialog title="Delete the Application" onClose={onClose}>
       <Form
         onSend={(_, write) => write(`/applications/${application.id}`, { method: 'DELETE', headers })}
-        onDone={done}
+        onDone={() => go(addressOf('applications'))}
         button="Delete"
         kind="danger"
       >
@@ -45,18 +40,15 @@ const DeleteDialog = ({ application, etag, onClose }: DialogProps) => {
 const About = ({ application: { id, type, created_at, permissions } }: { application: Application }) => (
   <section class="card">
     <Facts
-      facts={[
-        { name: 'Type', value: type },
-        { name: 'Id', value: <IdText id={id} /> },
-        { name: 'Created', value: <Time at={created_at} /> },
-        {
-          name: 'Permissions',
-          value:
-            permissions.length === 0
-              ? 'none'
-              : permissions.map((permission) => <code key={permission}>{permission}</code>),
-        },
-      ]}
+      facts={{
+        Type: type,
+        Id: <IdText id={id} />,
+        Created: <Time at={created_at} />,
+        Permissions:
+          permissions.length === 0
+            ? 'none'
+            : permissions.map((permission) => <code key={permission}>{permission}</code>),
+      }}
     />
     <p class="buttons">
       <a href={addressOf('logs', { actor_id: id })}>What it did</a>
@@ -67,19 +59,15 @@ const About = ({ application: { id, type, created_at, permissions } }: { applica
 
 /** One Application with its keys. */
 export const ApplicationView = ({ id }: { readonly id: string }) => {
-  const [loaded, reload] = useLoaded<Application>(`/applications/${encodeURIComponent(id)}`);
+  const path = `/applications/${encodeURIComponent(id)}`;
+  const { loaded, value: application, etag, reload } = useLoaded<Application>(path);
   const [dialog, setDialog] = useState<'edit' | 'delete'>();
   const close = (): void => {
     setDialog(undefined);
     reload();
   };
-  const application = loaded?.ok === true ? loaded.value : undefined;
-  const etag = loaded?.ok === true ? (loaded.etag ?? '') : '';
   return (
     <main class="page">
-      <p>
-        <a href={addressOf('applications')}>All Applications</a>
-      </p>
       <div class="head">
         <h1 class="name" dir="auto">
           {application?.name ?? 'Application'}

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, holds, type Result, type Write } from './api.js';
 import { actorOf } from './names.js';
-import { Form, TableHead, Time } from './parts.js';
+import { Form, Table, Time } from './parts.js';
 import { valueText } from './words.js';
 import type { Log, LogPage } from './wire.js';
 
@@ -67,10 +67,11 @@ const ConflictTable = ({ conflict, draft, labelOf, takeTheirs }: ConflictProps) 
   const names = namesIn(...Object.values(sides)).filter(
     (name) => new Set(Object.values(sides).map((fields) => fields[name] ?? '')).size > 1,
   );
-  const changed = (fields: Fields, name: string) => {
-    const [text, was] = [valueText(fields[name], name), valueText(before[name], name)];
-    return text === was ? text : <ins>{text}</ins>;
-  };
+  const rows = names.map((name) => {
+    const texts = Object.values(sides).map((fields) => valueText(fields[name], name));
+    const cells = texts.map((text) => (text === texts[0] ? text : <ins>{text}</ins>));
+    return [labelOf(name), ...cells];
+  });
   return (
     <section class="card" aria-label="Changed meanwhile">
       <p>
@@ -78,21 +79,7 @@ const ConflictTable = ({ conflict, draft, labelOf, takeTheirs }: ConflictProps) 
         {by && [', ', <Time key="when" at={by.created_at} />]}. Fields that you have changed keep your text,
         all others have theirs now.
       </p>
-      <table class="stacked">
-        <TableHead titles={['Field', ...Object.keys(sides)]} />
-        <tbody>
-          {names.map((name) => (
-            <tr key={name}>
-              <th scope="row">{labelOf(name)}</th>
-              {Object.entries(sides).map(([side, fields]) => (
-                <td key={side} data-label={side} dir="auto">
-                  {changed(fields, name)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table titles={['Field', ...Object.keys(sides)]} rows={rows} />
       <button onClick={takeTheirs}>Take theirs</button>
     </section>
   );
@@ -141,11 +128,11 @@ export const EditForm = <T,>({ value, etag, editable, onDone, children }: EditPr
   const put = async (write: Write, condition: string): Promise<Result<T> | string> => {
     const headers = { 'If-Match': condition };
     const saved = await write<T>(path, { method: 'PUT', body: bodyOf(draft), headers });
-    if (saved.ok) settle(fieldsOf(saved.value), saved.etag ?? '');
+    if (saved.ok) settle(fieldsOf(saved.value), saved.etag);
     if (saved.ok || saved.problem.code !== 'precondition_failed') return saved;
     const current = await call<T>(path);
     if (!current.ok) return current;
-    const [theirs, currentEtag] = [fieldsOf(current.value), current.etag ?? ''];
+    const [theirs, currentEtag] = [fieldsOf(current.value), current.etag];
     if (currentEtag === condition) return NOT_SHOWN;
     // Something else was changed, such as its keys.
     if (isSame(base.fields, theirs)) return put(write, currentEtag);

@@ -1,36 +1,17 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { call, holds, textOf } from './api.js';
+import { useEffect, useRef } from 'preact/hooks';
+import { holds } from './api.js';
 import { choose } from './filter-bar.js';
-import { NO_SUBJECT, queryOf } from './filters.js';
+import { NO_SUBJECT, queryOf, SCOPES } from './filters.js';
 import { useLoaded } from './loaded.js';
-import { moveTo, OperationTag, takesFocus } from './log-table.js';
+import { moveTo, OperationTag } from './log-table.js';
 import { learnNames, nameOf } from './names.js';
-import { Alert, clock, CopyButton, Facts, TableHead } from './parts.js';
+import { clock, CopyButton, Facts, Table, Waiting, type Cells } from './parts.js';
 import { addressOf, withParameters } from './place.js';
 import { relativeText, timeText, zoneOf } from './time.js';
 import { happenedAt, Sentence } from './what-happened.js';
 import { titleOf, valueText, wordsOf } from './words.js';
-import type { Change, LedgerEvent, Log, LogPage, Source } from './wire.js';
-
-type Cells = readonly ComponentChildren[];
-
-/** Nothing if there are no rows. */
-const Table = ({ titles, rows }: { readonly titles: readonly string[]; readonly rows: readonly Cells[] }) =>
-  rows.length === 0 ? null : (
-    <table>
-      <TableHead titles={titles} />
-      <tbody>
-        {rows.map((cells) => (
-          <tr>
-            {cells.map((cell) => (
-              <td dir="auto">{cell}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
+import type { Change, LedgerEvent, Log, LogPage } from './wire.js';
 
 const changeCells = ({ field, from, to }: Change): Cells => [
   titleOf(field),
@@ -91,12 +72,6 @@ const named = (type: string, id: string, name = nameOf(type, id)) =>
     `${name.startsWith(`${type} of `) ? '' : `${wordsOf(type)} `}${name}`
   );
 
-const sources: Readonly<Record<Source, string>> = {
-  decision: 'decided by this service',
-  access: 'what a key was used for',
-  fact: 'reported by another service',
-};
-
 const saved = (name: string, text: string, title: string) => (
   <a href={`data:text/plain;charset=utf-8,${encodeURIComponent(text)}`} download={name}>
     {title}
@@ -123,7 +98,7 @@ const factsOf = (event: LedgerEvent, log: Log, proof: string | undefined) => {
   const happened = happenedAt({ log, event });
   const who = actor && named(actor.type, actor.id, actor.name);
   const entity = named(entity_type, entity_id);
-  const facts: Readonly<Record<string, ComponentChildren>> = {
+  return {
     Recorded: <Moment at={event.recorded_at} />,
     Happened: happened && <Moment at={happened} />,
     Who: actor && filterable('actor', { actor_id: actor.id }, who, actor.id),
@@ -133,11 +108,10 @@ const factsOf = (event: LedgerEvent, log: Log, proof: string | undefined) => {
     Entity: filterable('entity', { entity_type, entity_id }, entity, entity_id),
     Operation: filterable('operation', { operation }, wordsOf(operation)),
     Request: trace && filterable('request', { trace_id: trace }, <code>{trace}</code>, trace),
-    Source: `${sources[source]}${service?.name === undefined ? '' : `, ${service.name}`}`,
+    Source: `${SCOPES[source][0]}${service?.name === undefined ? '' : `, ${service.name}`}`,
     Event: `${event.type}, ${event.position}`,
     Evidence: proof && provenRow(event.id, proof),
   };
-  return Object.entries(facts).map(([name, value]) => ({ name, value }));
 };
 
 const countCells = (counts: Readonly<Record<string, number>> = {}): readonly Cells[] =>
@@ -167,8 +141,8 @@ const KeyUses = ({ event: { data, metadata } }: { readonly event: LedgerEvent })
 
 /** What else came of the same request. */
 const SameRequest = ({ trace, id }: { readonly trace: string; readonly id: string }) => {
-  const [loaded] = useLoaded<LogPage>(`/logs?${queryOf({ trace_id: trace })}`);
-  const others = loaded?.ok === true ? loaded.value.data.filter((log) => log.id !== id) : [];
+  const { value } = useLoaded<LogPage>(`/logs?${queryOf({ trace_id: trace })}`);
+  const others = value?.data.filter((log) => log.id !== id) ?? [];
   return (
     <Table
       titles={['In the same request']}
@@ -184,7 +158,7 @@ const SameRequest = ({ trace, id }: { readonly trace: string; readonly id: strin
 const Event = ({ event }: { readonly event: LedgerEvent }) => {
   const { changes = [], trace_id: trace, log } = event;
   // Of an event that is not shown yet there is none.
-  const [proof] = useLoaded<string>(`/events/${event.id}/proof`);
+  const { value: proof } = useLoaded<string>(`/events/${event.id}/proof`);
   const raw = JSON.stringify(event, undefined, 2);
   return (
     <>
@@ -193,7 +167,7 @@ const Event = ({ event }: { readonly event: LedgerEvent }) => {
         <Table titles={['Field', 'Value']} rows={givenCells(event.data)} />
       ) : null}
       {event.type === 'KeyUsed' ? <KeyUses event={event} /> : null}
-      {log && <Facts facts={factsOf(event, log, proof?.ok === true ? proof.value : undefined)} />}
+      {log && <Facts facts={factsOf(event, log, proof)} />}
       {trace && <SameRequest trace={trace} id={event.id} />}
       {holds('tenant:read') ? (
         <p>
@@ -211,22 +185,13 @@ const Event = ({ event }: { readonly event: LedgerEvent }) => {
 
 /** One row in full, beside the list. The keyboard goes there when it opens, and back when it closes. */
 export const EventDetail = ({ id }: { readonly id: string }) => {
-  const [event, setEvent] = useState<LedgerEvent>();
-  const [failure, setFailure] = useState<string>();
+  const { loaded, value: event } = useLoaded<LedgerEvent>(`/events/${encodeURIComponent(id)}`);
   const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => event && learnNames([event]), [event]);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   useEffect(() => {
-    setFailure(undefined);
-    const abort = new AbortController();
-    void call<LedgerEvent>(`/events/${encodeURIComponent(id)}`, { signal: abort.signal }).then((found) => {
-      if (abort.signal.aborted) return;
-      if (!found.ok) setFailure(textOf(found.problem));
-      else learnNames([found.value]);
-      setEvent(found.ok ? found.value : undefined);
-    });
-    if (takesFocus()) heading.current?.focus({ preventScroll: true });
     const row = document.querySelector<HTMLElement>('.log .open a');
     return () => {
-      abort.abort();
       if (document.activeElement === document.body) row?.focus({ preventScroll: true });
     };
   }, [id]);
@@ -252,9 +217,8 @@ export const EventDetail = ({ id }: { readonly id: string }) => {
       <h2 id="detail" ref={heading} tabIndex={-1} dir="auto">
         {event === undefined || log === undefined ? 'Event' : <Sentence row={{ log, event }} />}
       </h2>
-      <Alert text={failure} />
-      {event === undefined && failure === undefined ? <p class="quiet">Loading …</p> : null}
-      {event === undefined ? null : <Event key={event.id} event={event} />}
+      <Waiting loaded={loaded} />
+      {event && <Event key={event.id} event={event} />}
     </aside>
   );
 };

@@ -1,28 +1,28 @@
 import { useState } from 'preact/hooks';
 import { downloadLink, refusalOf, tenantName } from './api.js';
-import { filters, queryOf } from './filters.js';
+import { filters, queryOf, scope, SCOPES } from './filters.js';
 import { nameOf } from './names.js';
-import { Alert } from './parts.js';
+import { Notice } from './parts.js';
 import { timeStyle } from './place.js';
 import { dayOf } from './time.js';
 
 const FILES = [
   ['ndjson', 'Export NDJSON', 'All events of this filter, with a trailer that can be checked'],
   ['csv', 'Export CSV', 'All rows of this filter'],
-  ['txt', 'Checkpoint', 'The state of the whole log, signed: keep it to notice later changes'],
 ] as const;
 
 /** Named after the Tenant, the filter and the day: `acme-tenant-update-2026-11-19`. */
-const fileName = (isWhole: boolean): string => {
-  const { start_date: from = '', end_date: upTo = '', actor_id: actor, ...others } = filters.value;
+const fileName = (): string => {
+  const { start_date: from = '', end_date: upTo = '', actor_id: actor, source, ...others } = filters.value;
   const filter = [
+    source && SCOPES[scope.value][0],
     ...Object.values(others),
     actor && nameOf('application', actor),
     from.slice(0, 10),
     upTo.slice(0, 10),
   ];
   const today = dayOf(new Date().toISOString(), timeStyle.value);
-  return [tenantName.value ?? 'log', ...(isWhole ? ['checkpoint'] : filter), today]
+  return [tenantName.value ?? 'log', ...filter, today]
     .flatMap(
       (part = '') =>
         part
@@ -34,7 +34,7 @@ const fileName = (isWhole: boolean): string => {
     .join('-');
 };
 
-/** Links that download exactly what the filters select, however much that is, and a checkpoint of the whole log. */
+/** Links that download exactly what the filters select, however much that is. */
 export const ExportLinks = () => {
   const [refusal, setRefusal] = useState<string>();
   const follow = async (event: MouseEvent, link: string): Promise<void> => {
@@ -46,8 +46,7 @@ export const ExportLinks = () => {
   return (
     <div class="buttons exports" role="group" aria-label="Export">
       {FILES.map(([type, text, title]) => {
-        const isWhole = type === 'txt';
-        const link = downloadLink(`${fileName(isWhole)}.${type}`, isWhole ? '' : queryOf(filters.value));
+        const link = downloadLink(`${fileName()}.${type}`, queryOf(filters.value));
         return (
           <a
             key={type}
@@ -60,7 +59,7 @@ export const ExportLinks = () => {
           </a>
         );
       })}
-      <Alert text={refusal} />
+      <Notice text={refusal} />
     </div>
   );
 };

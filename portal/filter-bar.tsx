@@ -2,10 +2,11 @@ import { useId, useState } from 'preact/hooks';
 import { ALL_TIME, filters, range, RANGES, UNFILTERED, type Filters } from './filters.js';
 import { useLoaded } from './loaded.js';
 import { rows } from './log-rows.js';
+import { MomentInput } from './moment-input.js';
 import { actorOf, applicationNames, askForApplications, nameOf, OPERATOR, shortId } from './names.js';
 import { go, timeStyle, withParameters } from './place.js';
 import { SearchField } from './search-field.js';
-import { dayOf, inputText, momentFrom, zoneOf } from './time.js';
+import { dayOf, zoneOf } from './time.js';
 import { titleOf, wordsOf } from './words.js';
 import type { EntityType } from './wire.js';
 
@@ -85,31 +86,18 @@ const Choice = ({ label, name, all, options }: ChoiceProps) => {
   );
 };
 
-const MomentInput = ({ label, name }: { label: string; name: 'start_date' | 'end_date' }) => {
-  const value = inputText(filters.value[name] ?? '', timeStyle.value);
-  const set = (text: string): void => {
-    if (text === value) return;
-    go(withParameters({ [name]: momentFrom(text, timeStyle.value), range: undefined, event: undefined }));
-  };
-  return (
-    <label>
-      {label}
-      <input
-        type="datetime-local"
-        value={value}
-        // While somebody types, each digit would be a moment of its own.
-        onBlur={({ currentTarget }) => set(currentTarget.value)}
-        onKeyDown={({ key, currentTarget }) => key === 'Enter' && set(currentTarget.value)}
-      />
-    </label>
-  );
-};
-
 /** The times in force: a name for those that end now, otherwise when they begin and end. */
 const RangeChoice = () => {
   const { start_date: start, end_date: end } = filters.value;
   const isBetween = range.value === undefined && (start !== undefined || end !== undefined);
   const today = () => dayOf(new Date().toISOString(), timeStyle.value);
+  const between = (name: 'start_date' | 'end_date', label: string) => (
+    <MomentInput
+      label={label}
+      moment={filters.value[name]}
+      onChoose={(moment) => go(withParameters({ [name]: moment, range: undefined, event: undefined }))}
+    />
+  );
   return (
     <>
       <label>
@@ -136,8 +124,8 @@ const RangeChoice = () => {
       </label>
       {isBetween ? (
         <>
-          <MomentInput label={`From, ${zoneOf(timeStyle.value)}`} name="start_date" />
-          <MomentInput label="To" name="end_date" />
+          {between('start_date', `From, ${zoneOf(timeStyle.value)}`)}
+          {between('end_date', 'To')}
         </>
       ) : null}
     </>
@@ -149,9 +137,12 @@ const Chips = () => {
   const { entity_id: id, trace_id: trace } = filters.value;
   const type = filters.value.entity_type ?? rows.value[0]?.log.entity_type ?? 'entity';
   const chip = (what: string, text: string, gone: Readonly<Record<string, undefined>>) => (
-    <button type="button" class="set" title={`No longer this ${what}`} onClick={() => choose(gone)}>
-      {text.startsWith(`${what} `) ? '' : `${what} `}
-      <bdi>{text}</bdi> ×
+    <button type="button" class="set" title={`No longer ${text}`} onClick={() => choose(gone)}>
+      ×
+      <bdi class="chip">
+        {text.startsWith(`${what} `) ? '' : `${what} `}
+        {text}
+      </bdi>
     </button>
   );
   return (
@@ -164,9 +155,8 @@ const Chips = () => {
 
 /** What is shown of the log. On a phone, all but the search is behind one button. */
 export const FilterBar = () => {
-  const [loaded] = useLoaded<readonly EntityType[]>('/logs/entity-types');
+  const { value: types = [] } = useLoaded<readonly EntityType[]>('/logs/entity-types');
   const [isOpen, setOpen] = useState(false);
-  const types = loaded?.ok === true ? loaded.value : [];
   const { source: _source, ...chosen } = filters.value;
   const count = Object.keys(chosen).length;
   return (

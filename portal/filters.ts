@@ -42,10 +42,17 @@ export const range = computed(() => {
   return ms === undefined ? undefined : { name, start: new Date(Date.now() - ms).toISOString() };
 });
 
-/** What rows are about: a source, or all. The one that was chosen last is shown until another filter is chosen. */
-export const scopes = ['decision', 'access', 'fact', 'all'] as const;
-export type Scope = (typeof scopes)[number];
-export const lastScope = remembered('scope', scopes);
+/** What rows are about: a source, or all. What it is called, and what that means. */
+export const SCOPES = {
+  all: ['All', 'Everything'],
+  decision: ['Changes', 'What was decided here'],
+  access: ['Access', 'What keys were used for and refused'],
+  fact: ['Facts', 'What other services have reported'],
+} as const;
+export type Scope = keyof typeof SCOPES;
+const scopes = ['decision', 'access', 'fact', 'all'] as const;
+/** The one that was chosen last is shown until another filter is chosen. */
+export const lastScope = remembered<Scope>('scope', scopes);
 export const hasSubject = computed(() => subjects.some((name) => (parameter(name) ?? '') !== ''));
 export const scope = computed<Scope>(
   () =>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { headerPrefix, isOwnKey } from './api.js';
+import { lookAgain, useEvery } from './loaded.js';
 import { CopyButton } from './parts.js';
 import { addressOf } from './place.js';
 import type { Application, UsageReport } from './wire.js';
@@ -11,20 +11,14 @@ interface FirstStepsProps {
   readonly total: number;
   readonly applications: readonly Application[];
   readonly report: UsageReport['token_report'] | undefined;
-  /** Looks for what has arrived. */
-  readonly onLook: () => void;
 }
 
 /** What to do with a new Tenant, ticked by what arrives. */
-export const FirstSteps = ({ total, applications, report, onLook }: FirstStepsProps) => {
+export const FirstSteps = ({ total, applications, report }: FirstStepsProps) => {
   const keys = applications.flatMap((one) => one.keys);
   const isCalled = keys.some(({ id, last_used_at: used }) => used !== undefined && !isOwnKey(id));
   const isShown = total < 2 || (total === 2 && !isCalled);
-  useEffect(() => {
-    if (!isShown) return undefined;
-    const timer = setInterval(() => document.visibilityState === 'visible' && onLook(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, [isShown]);
+  useEvery(isShown ? LOOK_MS : undefined, lookAgain);
   if (!isShown) return null;
   const curl = `curl -s ${location.origin}/applications/key -H "${headerPrefix.value}-API-KEY: $KEY"`;
   const step = (title: string, isDone: boolean, how: ComponentChildren) => (

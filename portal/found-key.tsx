@@ -2,9 +2,9 @@ import { useState } from 'preact/hooks';
 import { call, holds, textOf } from './api.js';
 import { usesText, useUses } from './key-uses.js';
 import { knownName, nameOf } from './names.js';
-import { Ago, Dialog } from './parts.js';
+import { Ago } from './parts.js';
 import { addressOf } from './place.js';
-import { RevokeForm } from './revoke-key.js';
+import { RevokeDialog } from './revoke-key.js';
 import { wordsOf } from './words.js';
 
 /** Whose key it is, by the digest of what was pasted. */
@@ -34,13 +34,13 @@ export const findKey = async (text: string): Promise<FoundKey | string> => {
 
 /** What it was used for in thirty days. */
 const Uses = ({ path }: { readonly path: string }) => {
-  const loaded = useUses({ path });
-  if (loaded?.ok !== true) return <>Its uses {loaded === undefined ? 'are counted …' : 'are not known.'}</>;
-  const last = loaded.value[0]?.last_used_at;
+  const { loaded, value } = useUses({ path });
+  if (value === undefined) return <>Its uses {loaded === undefined ? 'are counted …' : 'are not known.'}</>;
+  const last = value[0]?.last_used_at;
   if (last === undefined) return <>It was not used in the last 30 days.</>;
   return (
     <>
-      In the last 30 days: {usesText(loaded.value)}, last <Ago at={last} />.
+      In the last 30 days: {usesText(value)}, last <Ago at={last} />.
     </>
   );
 };
@@ -69,11 +69,9 @@ export const FoundKeyNote = ({ found }: { readonly found: FoundKey }) => {
         </button>
       ) : null}
       {isRevoking ? (
-        <Dialog title="Revoke the key" onClose={() => setRevoking(false)}>
-          <RevokeForm applicationId={applicationId} id={id} onDone={done}>
-            It is refused from now on, for good.
-          </RevokeForm>
-        </Dialog>
+        <RevokeDialog {...{ applicationId, id }} onClose={() => setRevoking(false)} onDone={done}>
+          This is the key that was pasted.
+        </RevokeDialog>
       ) : null}
     </>
   );

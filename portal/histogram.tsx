@@ -11,7 +11,7 @@ const MAX_TICKS = 8;
 
 /** Between ticks, in units: only at times that are round. */
 const STEPS: Readonly<Record<Chart['unit'], readonly number[]>> = {
-  minute: [5, 10, 15, 30, 60],
+  minute: [1, 2, 5, 10, 15, 30, 60],
   hour: [1, 3, 6, 12, 24, 48],
   day: [1, 2, 7, 14, 28],
   month: [1, 3, 6, 12, 24],
@@ -29,7 +29,7 @@ const numberOf = (moment: string, unit: Chart['unit'], style: TimeStyle): number
 /** Where there are ticks, and what they say. */
 const ticksOf = ({ bars, unit }: Chart, style: TimeStyle): readonly (readonly [number, string])[] => {
   const numbers = bars.map(({ start }) => numberOf(start, unit, style));
-  const roundAt = (step: number) => numbers.flatMap((n, i) => (n % step === 0 && i > 0 ? [i] : []));
+  const roundAt = (step: number) => numbers.flatMap((n, i) => (n % step === 0 ? [i] : []));
   const found = STEPS[unit].map(roundAt).find(({ length }) => length <= MAX_TICKS) ?? [];
   return found.map((at) => {
     const { start = '' } = bars[at] ?? {};
@@ -80,8 +80,15 @@ const stepsFrom = (bars: readonly Bar[]): readonly Step[] => {
 const Steps = ({ bars }: { readonly bars: readonly Bar[] }) => (
   <span class="buttons">
     {stepsFrom(bars).map(([sign, word, take]) => (
-      <button key={word} type="button" class="small" disabled={take === undefined} onClick={take}>
-        {sign} <span class="word">{word}</span>
+      <button
+        key={word}
+        type="button"
+        class="small"
+        aria-label={word}
+        disabled={take === undefined}
+        onClick={take}
+      >
+        {sign} <span class="wide-only">{word}</span>
       </button>
     ))}
   </span>
@@ -185,7 +192,7 @@ const ChartFigure = ({ chart }: { readonly chart: Chart }) => {
             : readoutOf(pointed, unit, style)}
         </span>
         {at === undefined ? null : (
-          <button type="button" class="small touch-only" onClick={() => zoom(at, at)}>
+          <button type="button" class="small" onClick={() => zoom(at, at)}>
             Zoom in
           </button>
         )}

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
-import { holds, isOwn, isOwnKey, type Result, type Write } from './api.js';
-import { Expiry, expiryIn, textIn } from './expiry.js';
+import { holds, isOwnKey, type Result, type Write } from './api.js';
+import { Expiry, expiryIn, textIn } from './moment-input.js';
 import { expiresSoon, isUnused, UNUSED_DAYS } from './key-state.js';
 import { UseBars, Uses } from './key-uses.js';
 import { shortId } from './names.js';
-import { Ago, Agreement, counted, Dialog, Form, NewKey, TableHead } from './parts.js';
+import { Ago, Dialog, Form, NewKey, Table, type Cells } from './parts.js';
 import { addressOf, go, parameter, withParameters } from './place.js';
-import { RevokeForm } from './revoke-key.js';
+import { RevokeDialog } from './revoke-key.js';
 import type { Application, Key } from './wire.js';
 
 interface KeyProps {
@@ -46,10 +46,9 @@ interface CreateProps {
 }
 
 const CreateForm = ({ application, onCreated }: CreateProps) => {
-  const create = async (form: FormData, write: Write): Promise<Result<Key> | string> => {
-    const { expires_at, refused } = expiryIn(form);
-    const body = { name: textIn(form, 'name'), expires_at };
-    return refused ?? write<Key>(`/applications/${application.id}/keys`, { method: 'POST', body });
+  const create = (form: FormData, write: Write): Promise<Result<Key>> => {
+    const body = { name: textIn(form, 'name'), expires_at: expiryIn(form) };
+    return write(`/applications/${application.id}/keys`, { method: 'POST', body });
   };
   return (
     <Form onSend={create} onDone={({ key }) => onCreated(key)} button="Create" kind="primary">
@@ -62,106 +61,31 @@ const CreateForm = ({ application, onCreated }: CreateProps) => {
   );
 };
 
-const RegenerateForm = ({ application, onCreated }: CreateProps) => {
-  const regenerate = (form: FormData, write: Write): Promise<Result<Application>> => {
-    const body = { grace_seconds: Math.round(Number(textIn(form, 'hours') ?? 0) * 3_600) };
-    return write(`/applications/${application.id}/regenerate`, { method: 'POST', body });
-  };
-  return (
-    <Form onSend={regenerate} onDone={({ key }) => onCreated(key)} button="Regenerate" kind="danger">
-      <p>Creates a new key. These end, at once or after a grace period:</p>
-      <ul aria-label="Keys that end">
-        {application.keys.map((item) => (
-          <li key={item.id}>
-            <KeyName item={item} />, last used: <Ago at={item.last_used_at} />
-          </li>
-        ))}
-      </ul>
-      <label>
-        Grace period in hours
-        <input name="hours" type="number" min={0} step="any" defaultValue="24" required autofocus />
-      </label>
-      {isOwn(application) ? <Agreement text="one of the keys that end" /> : null}
-    </Form>
-  );
-};
-
 type Open =
-  | { readonly kind: 'create' | 'regenerate' }
+  | { readonly kind: 'create' }
   | { readonly kind: 'uses' | 'revoke'; readonly item: Key }
   | { readonly kind: 'new'; readonly key: string | undefined };
 
-const KeyRow = ({ application, item, onOpen }: KeyProps & { readonly onOpen: (open: Open) => void }) => (
-  <tr>
-    <th scope="row">
-      <KeyName item={item} />
-    </th>
-    <td data-label="State">
-      <span class={stateOf(item)[0]}>{stateOf(item)[1]}</span>
-    </td>
-    <td data-label="30 days">
-      <UseBars path={pathOf({ application, item })} />
-    </td>
-    <td data-label="Last used">
-      <Ago at={item.last_used_at} />
-    </td>
-    <td data-label="Expires">
-      <Ago at={item.expires_at} />
-    </td>
-    <td>
-      <div class="buttons">
-        <button class="small" onClick={() => onOpen({ kind: 'uses', item })}>
-          Uses
-        </button>
-        <a class="button small" href={addressOf('logs', { entity_type: 'key', entity_id: item.id })}>
-          Log
-        </a>
-        {holds('application:update') ? (
-          <button class="small danger" onClick={() => onOpen({ kind: 'revoke', item })}>
-            Revoke …
-          </button>
-        ) : null}
-      </div>
-    </td>
-  </tr>
-);
-
-/** So many are shown at first: each has its own bars. */
-const FIRST_KEYS = 20;
-
-interface TableProps {
-  readonly application: Application;
-  readonly keys: readonly Key[];
-  readonly onOpen: (open: Open) => void;
-}
-
-const KeyTable = ({ application, keys, onOpen }: TableProps) => {
-  const [shown, setShown] = useState(FIRST_KEYS);
-  return (
-    <>
-      <table class="stacked flow">
-        <TableHead titles={['Name', 'State', 'Last 30 days', 'Last used', 'Expires', 'Actions']} />
-        <tbody>
-          {keys.slice(0, shown).map((item) => (
-            <KeyRow key={item.id} application={application} item={item} onOpen={onOpen} />
-          ))}
-        </tbody>
-      </table>
-      {shown >= keys.length ? null : (
-        <button onClick={() => setShown(shown + FIRST_KEYS)}>
-          Show more of {counted(keys.length, 'key')}
-        </button>
-      )}
-    </>
-  );
-};
-
-const TITLES = {
-  create: 'New key',
-  regenerate: 'Regenerate the key',
-  uses: 'Uses of the key',
-  revoke: 'Revoke the key',
-};
+const cellsOf = ({ application, item }: KeyProps, onOpen: (open: Open) => void): Cells => [
+  <KeyName item={item} />,
+  <span class={stateOf(item)[0]}>{stateOf(item)[1]}</span>,
+  <UseBars path={pathOf({ application, item })} />,
+  <Ago at={item.last_used_at} />,
+  <Ago at={item.expires_at} />,
+  <div class="buttons">
+    <button class="small" onClick={() => onOpen({ kind: 'uses', item })}>
+      Uses
+    </button>
+    <a class="button small" href={addressOf('logs', { entity_type: 'key', entity_id: item.id })}>
+      Log
+    </a>
+    {holds('application:update') ? (
+      <button class="small danger" onClick={() => onOpen({ kind: 'revoke', item })}>
+        Revoke …
+      </button>
+    ) : null}
+  </div>,
+];
 
 interface OpenDialogProps {
   readonly application: Application;
@@ -171,30 +95,34 @@ interface OpenDialogProps {
 }
 
 const OpenDialog = ({ application, open, onOpen, onClose }: OpenDialogProps) => {
-  const { kind } = open;
-  const onCreated = (key: string | undefined): void => onOpen({ kind: 'new', key });
-  if (kind === 'new')
-    return (
-      <NewKey
-        key="new"
-        text={open.key}
-        onClose={() => onClose()}
-        onAgain={() => onOpen({ kind: 'create' })}
-      />
-    );
-  return (
-    <Dialog key={kind} title={TITLES[kind]} onClose={() => onClose()}>
-      {kind === 'create' ? <CreateForm application={application} onCreated={onCreated} /> : null}
-      {kind === 'regenerate' ? <RegenerateForm application={application} onCreated={onCreated} /> : null}
-      {kind === 'uses' ? <Uses path={pathOf({ application, item: open.item })} /> : null}
-      {kind === 'revoke' ? (
-        <RevokeForm applicationId={application.id} id={open.item.id} onDone={() => onClose(open.item)}>
-          <KeyName item={open.item} /> is refused from now on, for good. Last used:{' '}
-          <Ago at={open.item.last_used_at} />.
-        </RevokeForm>
-      ) : null}
-    </Dialog>
-  );
+  const close = (): void => onClose();
+  switch (open.kind) {
+    case 'create':
+      return (
+        <Dialog title="New key" onClose={close}>
+          <CreateForm application={application} onCreated={(key) => onOpen({ kind: 'new', key })} />
+        </Dialog>
+      );
+    case 'new':
+      return <NewKey text={open.key} onClose={close} onAgain={() => onOpen({ kind: 'create' })} />;
+    case 'uses':
+      return (
+        <Dialog title="Uses of the key" onClose={close}>
+          <Uses path={pathOf({ application, item: open.item })} />
+        </Dialog>
+      );
+    case 'revoke':
+      return (
+        <RevokeDialog
+          applicationId={application.id}
+          id={open.item.id}
+          onClose={close}
+          onDone={() => onClose(open.item)}
+        >
+          <KeyName item={open.item} />, last used: <Ago at={open.item.last_used_at} />.
+        </RevokeDialog>
+      );
+  }
 };
 
 export const KeyList = ({ application, onChanged }: { application: Application; onChanged: () => void }) => {
@@ -214,19 +142,17 @@ export const KeyList = ({ application, onChanged }: { application: Application; 
       <div class="head">
         <h2>Keys</h2>
         {holds('application:update') ? (
-          <div class="buttons">
-            <button onClick={() => setOpen({ kind: 'regenerate' })}>Regenerate …</button>
-            <button class="primary" onClick={() => setOpen({ kind: 'create' })}>
-              New key …
-            </button>
-          </div>
+          <button class="primary" onClick={() => setOpen({ kind: 'create' })}>
+            New key …
+          </button>
         ) : null}
       </div>
-      {keys.length === 0 ? (
-        <p class="quiet">There is no valid key.</p>
-      ) : (
-        <KeyTable application={application} keys={keys} onOpen={setOpen} />
-      )}
+      {keys.length === 0 ? <p class="quiet">There is no valid key.</p> : null}
+      <Table
+        titles={['Name', 'State', 'Last 30 days', 'Last used', 'Expires', 'Actions']}
+        rows={keys.map((item) => cellsOf({ application, item }, setOpen))}
+        ids={keys.map(({ id }) => id)}
+      />
       {open === undefined ? null : (
         <OpenDialog application={application} open={open} onOpen={setOpen} onClose={close} />
       )}

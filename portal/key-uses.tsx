@@ -1,5 +1,5 @@
 import { useLoaded } from './loaded.js';
-import { counted, TableHead, Waiting } from './parts.js';
+import { counted, Table, Waiting } from './parts.js';
 import { DAY_MS, timeText } from './time.js';
 import { wordsOf } from './words.js';
 import type { KeyDay } from './wire.js';
@@ -18,7 +18,7 @@ interface UsesProps {
   readonly path: string;
 }
 
-export const useUses = ({ path }: UsesProps) => useLoaded<readonly KeyDay[]>(`${path}/uses`)[0];
+export const useUses = ({ path }: UsesProps) => useLoaded<readonly KeyDay[]>(`${path}/uses`);
 
 /** `12 uses, 1 refusal`. */
 export const usesText = (days: readonly KeyDay[]): string => {
@@ -29,8 +29,7 @@ export const usesText = (days: readonly KeyDay[]): string => {
 
 /** A bar for each day: uses, and refusals above them. */
 export const UseBars = (props: UsesProps) => {
-  const loaded = useUses(props);
-  const found = loaded?.ok === true ? loaded.value : [];
+  const { value: found = [] } = useUses(props);
   const days = Array.from({ length: DAYS }, (_, i) => {
     const date = new Date(Date.now() - (DAYS - 1 - i) * DAY_MS).toISOString().slice(0, 10);
     const { operations = {}, refusals = {} } = found.find((one) => one.date === date) ?? {};
@@ -76,24 +75,13 @@ const countsText = (counts: Counts): string =>
     .join(', ') || 'none';
 
 export const Uses = (props: UsesProps) => {
-  const loaded = useUses(props);
-  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
-  if (loaded.value.length === 0) return <p class="quiet">Not used in the last {DAYS} days.</p>;
-  return (
-    <table class="stacked">
-      <TableHead titles={['Day (UTC)', 'Used for', 'Refused']} />
-      <tbody>
-        {loaded.value.map(({ date, operations, refusals, missing_permissions: missing }) => (
-          <tr key={date}>
-            <th scope="row">{timeText(`${date}T00:00:00Z`, 'utc', 'year')}</th>
-            <td data-label="Used for">{countsText(operations)}</td>
-            <td data-label="Refused">
-              {countsText(refusals)}
-              {missing.map((permission) => [' ', <code key={permission}>{permission}</code>])}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
+  const { loaded, value } = useUses(props);
+  if (value === undefined) return <Waiting loaded={loaded} />;
+  if (value.length === 0) return <p class="quiet">Not used in the last {DAYS} days.</p>;
+  const rows = value.map(({ date, operations, refusals, missing_permissions: missing }) => {
+    const lacked = missing.map((permission) => [' ', <code key={permission}>{permission}</code>]);
+    const day = timeText(`${date}T00:00:00Z`, 'utc', 'year');
+    return [day, countsText(operations), [countsText(refusals), lacked]];
+  });
+  return <Table titles={['Day (UTC)', 'Used for', 'Refused']} rows={rows} />;
 };

@@ -1,22 +1,20 @@
-import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { moveTo } from './log-table.js';
 import { Dialog, Facts } from './parts.js';
 import { go, parameter, withParameters } from './place.js';
 
-const KEYS = [
-  ['/', 'Go to the search'],
-  ['j or ↓, k or ↑', 'The next row, the one before; of the list or of what is open'],
-  ['Enter', 'Open the row'],
-  ['Esc', 'Close what is open'],
-  ['← →, Enter, Esc', 'In the chart: choose a column, zoom in, zoom out'],
-  ['?', 'These keys'],
-] as const;
-
-export const isHelpShown = signal(false);
+const KEYS = {
+  '/': 'Go to the search',
+  'j or ↓, k or ↑': 'The next row, the one before; of the list or of what is open',
+  Enter: 'Open the row',
+  Esc: 'Close what is open',
+  '← →, Enter, Esc': 'In the chart: choose a column, zoom in, zoom out',
+  '?': 'These keys',
+};
 
 /** The keys of the log, and the dialog that names them. */
 export const Keyboard = () => {
+  const [isHelpShown, setHelpShown] = useState(false);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const { key, target } = event;
@@ -27,17 +25,17 @@ export const Keyboard = () => {
       else if (key === 'j' || (key === 'ArrowDown' && isInList)) moveTo(1);
       else if (key === 'k' || (key === 'ArrowUp' && isInList)) moveTo(-1);
       else if (key === '/') document.getElementById('search')?.focus();
-      else if (key === '?') isHelpShown.value = true;
+      else if (key === '?') setHelpShown(true);
       else return;
       event.preventDefault();
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
-  if (!isHelpShown.value) return null;
+  if (!isHelpShown) return null;
   return (
-    <Dialog title="Keys" onClose={() => (isHelpShown.value = false)}>
-      <Facts facts={KEYS.map(([name, value]) => ({ name, value }))} />
+    <Dialog title="Keys" onClose={() => setHelpShown(false)}>
+      <Facts facts={KEYS} />
     </Dialog>
   );
 };

@@ -31,8 +31,7 @@ export const isLoading = signal(false);
 export const lookedAt = signal(0);
 /** Where older rows continue. Undefined: there are none. */
 export const next = signal<string | undefined>(undefined);
-/** The reader has asked for a pause, or is reading further down or in the details of a row. */
-export const isPausedByHand = signal(false);
+/** The reader is further down, or in the details of a row. */
 export const isReading = signal(false);
 const connection = signal<'off' | 'open' | 'reconnecting'>('off');
 
@@ -46,7 +45,7 @@ export type TailState =
 export const tailState = computed<TailState>(() => {
   if (connection.value === 'off') return { kind: 'off' };
   if (connection.value === 'reconnecting') return { kind: 'reconnecting' };
-  if (!isPausedByHand.value && !isReading.value) return { kind: 'live' };
+  if (!isReading.value) return { kind: 'live' };
   const count = waiting.value.length;
   return { kind: 'paused', count, isMore: count >= MAX_ROWS };
 });
@@ -91,7 +90,7 @@ const show = (): void => {
     row.event === undefined && came.has(row.log.id) ? { ...row, event: came.get(row.log.id) } : row;
   batch(() => {
     learnNames([...came.values()]);
-    const isHeld = isPausedByHand.value || isReading.value;
+    const isHeld = isReading.value;
     if (total.value !== undefined) total.value += fresh.length;
     waiting.value = [...fresh.toReversed(), ...waiting.value].slice(0, MAX_ROWS);
     if (document.hidden && !isHeld) markNew(fresh.length);
@@ -251,7 +250,7 @@ export const loadOlder = async (): Promise<void> => {
 /** Shows what has come meanwhile, with a line below it, and continues live. */
 export const resumeTail = (): void => {
   batch(() => {
-    [isPausedByHand.value, isReading.value] = [false, false];
+    isReading.value = false;
     if (waiting.value.length > 0) newAbove.value = undefined;
     markNew(waiting.value.length);
     rows.value = keepNewest([...waiting.value, ...rows.value]);

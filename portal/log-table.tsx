@@ -1,7 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { ALL_TIME, filters, hasSubject, scope, UNFILTERED } from './filters.js';
 import { isLoading, loadOlder, lookedAt, MAX_ROWS, newAbove, next, problem, rows } from './log-rows.js';
-import { memo } from './memo.js';
 import { actorOf } from './names.js';
 import { clock, counted, TableHead, Time } from './parts.js';
 import { go, parameter, timeStyle, withParameters } from './place.js';
@@ -40,10 +39,10 @@ const Actor = ({ row: { log, event } }: { readonly row: Row }) => {
   );
 };
 
+/** Its panel takes the focus as soon as it is there, or at once. */
 const openRow = (id: string): void => {
-  // Its panel is there already, or takes the focus as soon as it is.
-  if (parameter('event') === id) document.getElementById('detail')?.focus();
-  else go(withParameters({ event: id }));
+  if (parameter('event') !== id) go(withParameters({ event: id }));
+  document.getElementById('detail')?.focus();
 };
 
 interface RowProps {
@@ -51,8 +50,11 @@ interface RowProps {
   readonly isOpen: boolean;
 }
 
-/** The whole row opens; the keyboard stops at it once. */
-const LogRow = memo(({ row, isOpen }: RowProps) => {
+/**
+ * The whole row opens; the keyboard stops at it once. There may be thousands: since it reads a signal, it is only shown
+ * anew if that, or one of its properties, has changed.
+ */
+const LogRow = ({ row, isOpen }: RowProps) => {
   const { id, created_at, operation, actor_id } = row.log;
   const happened = happenedAt(row);
   return (
@@ -85,7 +87,7 @@ const LogRow = memo(({ row, isOpen }: RowProps) => {
       </td>
     </tr>
   );
-});
+};
 
 /** The day of the rows below it; it stays in view. */
 const DayLine = ({ at }: { readonly at: string }) => {
@@ -101,15 +103,6 @@ const DayLine = ({ at }: { readonly at: string }) => {
       </th>
     </tr>
   );
-};
-
-let isMoving = false;
-
-/** Whether what opens takes the focus: while somebody moves through the rows, the list keeps it. */
-export const takesFocus = (): boolean => {
-  const takes = !isMoving;
-  isMoving = false;
-  return takes;
 };
 
 /** The row after or before the one that has the focus, or else is open. Without either, the first. */
@@ -129,7 +122,6 @@ export const moveTo = (step: 1 | -1, keepsFocus = false): void => {
   row?.scrollIntoView({ block: 'nearest' });
   const id = row?.dataset['id'];
   if (parameter('event') === undefined || parameter('event') === id || id === undefined) return;
-  isMoving = true;
   go(withParameters({ event: id }), { replace: true });
 };
 

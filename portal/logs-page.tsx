@@ -4,11 +4,12 @@ import { ExportLinks } from './export-links.js';
 import { FilterBar } from './filter-bar.js';
 import { filters } from './filters.js';
 import { Histogram } from './histogram.js';
-import { isHelpShown, Keyboard } from './keyboard.js';
+import { Keyboard } from './keyboard.js';
 import { isReading, leave, load, resumeTail, stopRows, tailState } from './log-rows.js';
 import { isLoading, next, problem, rows, total } from './log-rows.js';
 import { LogTable } from './log-table.js';
-import { Alert, counted } from './parts.js';
+import { askForApplications } from './names.js';
+import { Notice, counted } from './parts.js';
 import { parameter, place, withParameters } from './place.js';
 import { Scopes } from './scopes.js';
 import { TailControl } from './tail-control.js';
@@ -50,7 +51,10 @@ const useRows = (list: { readonly current: HTMLDivElement | null }): void => {
     };
   }, [JSON.stringify(filters.value)]);
   useEffect(() => void (entry.current = place.value.entry));
-  useEffect(() => stopRows, []);
+  useEffect(() => {
+    void askForApplications();
+    return stopRows;
+  }, []);
 };
 
 export const LogsPage = () => {
@@ -70,6 +74,7 @@ export const LogsPage = () => {
     return () => removeEventListener('scroll', settle, { capture: true });
   });
   const showNew = (): void => {
+    resumeTail();
     const openRow = () => document.querySelector('.log .open');
     if (openRow() !== null) requestAnimationFrame(() => openRow()?.scrollIntoView({ block: 'nearest' }));
     else if (list.current !== null) scrollerOf(list.current).scrollTop = 0;
@@ -85,11 +90,8 @@ export const LogsPage = () => {
         <TailControl onResume={showNew} />
         <Total />
         <ExportLinks />
-        <button type="button" class="wide-only" title="Keys" onClick={() => (isHelpShown.value = true)}>
-          ?
-        </button>
       </div>
-      <Alert text={problem.value} />
+      <Notice text={problem.value} />
       <div class="split">
         <div class="list" ref={list} tabIndex={0} role="region" aria-label="Rows of the log">
           <LogTable opened={opened} />

@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import { loadApplications } from './all-applications.js';
-import { holds, session, tenantName } from './api.js';
+import { holds, session, tenantName, type Result } from './api.js';
 import type { Application, LedgerEvent, Log } from './wire.js';
 
 /** The names of Applications and keys by id, so that people need not read UUIDs. */
@@ -9,7 +9,7 @@ const names = signal<ReadonlyMap<string, string>>(new Map());
 const owners = new Map<string, string>();
 /** The Applications that there are, for choosing one. */
 export const applicationNames = signal<readonly (readonly [string, string])[]>([]);
-let isAsked = false;
+let asked: ReturnType<typeof loadNamed> | undefined;
 
 export const OPERATOR = '00000000-0000-0000-0000-000000000000';
 
@@ -39,30 +39,34 @@ const namesIn = ({ type, data, actor, changes = [] }: LedgerEvent): readonly Nam
 /** Names that are known already are newer. */
 export const learnNames = (events: readonly LedgerEvent[]): void => learn(events.flatMap(namesIn), false);
 
-/** What they are called now. If these are all that there are, nobody has to ask. */
-export const learnApplications = (all: readonly Application[], total = all.length): void => {
-  isAsked = all.length >= total;
-  if (isAsked) applicationNames.value = all.map(({ id, name }) => [id, name]);
-  for (const { id, keys } of all) for (const key of keys) owners.set(key.id, id);
+/** What they are called now, and their keys. */
+export const learnApplications = (found: readonly Application[]): void => {
+  for (const { id, keys } of found) for (const key of keys) owners.set(key.id, id);
   learn(
-    all.flatMap(({ id, name, keys }) => [[id, name], ...keys.map((key): Name => [key.id, key.name])]),
+    found.flatMap(({ id, name, keys }) => [[id, name], ...keys.map((key): Name => [key.id, key.name])]),
     true,
   );
 };
 
-/** Somebody asks for them already. */
-export const expectApplications = (): void => void (isAsked = true);
+/** Loads all Applications, for their names, too. */
+export const loadNamed = async (abort?: AbortSignal): Promise<Result<readonly Application[]>> => {
+  const all = await loadApplications(abort);
+  if (all.ok && session.value.status === 'signed_in') {
+    applicationNames.value = all.value.map(({ id, name }) => [id, name]);
+    learnApplications(all.value);
+  }
+  return all;
+};
 
-/** Asks for the Applications once: their names come with the rows, so hardly anything needs more. */
+/** Asks for them once: later names come with the rows, and with what is changed here. */
 export const askForApplications = async (): Promise<void> => {
-  if (isAsked || !holds('application:read')) return;
-  expectApplications();
-  const all = await loadApplications();
-  if (typeof all === 'object' && session.value.status === 'signed_in') learnApplications(all);
+  if (!holds('application:read')) return;
+  asked ??= loadNamed();
+  if (!(await asked).ok) asked = undefined;
 };
 
 const SHORT = 8;
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/;
+export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export const shortId = (id: string): string => (UUID.test(id) ? `${id.slice(0, SHORT)}…` : id);
 
@@ -70,9 +74,7 @@ export const shortId = (id: string): string => (UUID.test(id) ? `${id.slice(0, S
 export const knownName = (type: string, id: string): string | undefined => {
   if (type === 'user') return id === OPERATOR ? 'operator' : undefined;
   if (type === 'tenant') return tenantName.value;
-  const name = names.value.get(id);
-  if (name === undefined && (type === 'application' || type === 'key')) void askForApplications();
-  return name;
+  return names.value.get(id);
 };
 
 /** A name, `key of Worker 59`, or the beginning of the id. */
@@ -87,11 +89,8 @@ export const nameOf = (type: string, id: string): string => {
 export const actorOf = ({ actor_id = '', actor_type = '', actor_name }: Log): string =>
   actor_name ?? nameOf(actor_type, actor_id);
 
-/** What Applications are called has changed: they are asked for again. */
-export const forgetNames = (): void => void (isAsked = false);
-
 effect(() => {
   if (session.value.status !== 'signed_out') return;
-  [isAsked, names.value, applicationNames.value] = [false, new Map(), []];
+  [asked, names.value, applicationNames.value] = [undefined, new Map(), []];
   owners.clear();
 });

@@ -1,17 +1,18 @@
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { loadNewest } from './all-applications.js';
-import { holds, type Result } from './api.js';
+import { call, holds, type Result } from './api.js';
 import { FirstSteps } from './first-steps.js';
 import { expiresSoon, isUnused, SOON_DAYS, UNUSED_DAYS } from './key-state.js';
-import { useAsked, useLoaded } from './loaded.js';
-import { actorOf, expectApplications, learnApplications } from './names.js';
-import { Ago, counted, TableHead, Waiting } from './parts.js';
+import { lookAgain, useAsked, useEvery, useLoaded } from './loaded.js';
+import { actorOf, askForApplications, learnApplications } from './names.js';
+import { Ago, counted, Table, Waiting } from './parts.js';
 import { addressOf } from './place.js';
+import { followEvents } from './tail.js';
 import { DAY_MS } from './time.js';
 import { Active } from './usage-page.js';
 import { Sentence } from './what-happened.js';
-import type { Application, ApplicationPage, Key, LogPage, UsageReport } from './wire.js';
+import type { Application, ApplicationPage, Key, LedgerEvent, LogPage, UsageReport } from './wire.js';
 
 interface TileProps {
   readonly title: string;
@@ -30,12 +31,15 @@ const Tile = ({ title, loaded, count, children }: TileProps) => (
 );
 
 const SHOWN = 3;
+const LOOK_MS = 60_000;
 
 const Refused = () => {
   const [since] = useState(() => new Date(Date.now() - DAY_MS).toISOString());
   const query = { operation: 'deny', start_date: since };
-  const [loaded] = useLoaded<LogPage>(`/logs?size=100&${new URLSearchParams(query).toString()}`);
-  const rows = loaded?.ok === true ? loaded.value.data : [];
+  const path = `/logs?size=100&${new URLSearchParams(query).toString()}`;
+  const { loaded, value, reload } = useLoaded<LogPage>(path);
+  useEvery(LOOK_MS, reload);
+  const rows = value?.data ?? [];
   const keys = new Set(rows.map((row) => row.entity_id));
   const owners = [...new Set(rows.map(actorOf))];
   return (
@@ -73,8 +77,14 @@ const Keys = ({ none, found, ...tile }: KeysProps) => (
   </Tile>
 );
 
-const LastChanges = () => {
-  const [loaded] = useLoaded<LogPage>('/logs?source=decision&size=8');
+const LastChanges = ({ loaded, value }: ReturnType<typeof useLoaded<LogPage>>) => {
+  const rows = (value?.data ?? []).map((log) => [
+    <a href={addressOf('logs', { event: log.id })}>
+      <Sentence row={{ log }} />
+    </a>,
+    actorOf(log),
+    <Ago at={log.created_at} />,
+  ]);
   return (
     <section class="card">
       <div class="head">
@@ -82,52 +92,54 @@ const LastChanges = () => {
         <a href={addressOf('logs')}>All of the log</a>
       </div>
       <Waiting loaded={loaded} />
-      <table class="stacked flow">
-        <TableHead titles={['What', 'Who', 'When']} />
-        <tbody>
-          {(loaded?.ok === true ? loaded.value.data : []).map((row) => (
-            <tr key={row.id} dir="auto">
-              <td>
-                <a href={addressOf('logs', { event: row.id })}>
-                  <Sentence row={{ log: row }} />
-                </a>
-              </td>
-              <td data-label="By">{actorOf(row)}</td>
-              <td>
-                <Ago at={row.created_at} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table titles={['What', 'Who', 'When']} rows={rows} />
     </section>
   );
 };
 
+/** By then read models show what was decided. */
+const SHOWN_MS = 500;
+
+/** Looks again when something is decided. Whoever follows is also told at once that the key was revoked. */
+const useChanges = (newest: string | undefined): void =>
+  useEffect(() => {
+    const abort = new AbortController();
+    const follow = async (id: string): Promise<void> => {
+      const event = await call<LedgerEvent>(`/events/${id}`, { signal: abort.signal });
+      const listener = { onEvent: () => void setTimeout(lookAgain, SHOWN_MS), onState: () => undefined };
+      if (!event.ok) return;
+      await followEvents({ source: 'decision' }, event.value.position, listener, abort.signal);
+    };
+    if (newest !== undefined) void follow(newest).catch(() => undefined);
+    return () => abort.abort();
+  }, [newest === undefined]);
+
 const loadAndLearn = async (abort: AbortSignal): Promise<Result<ApplicationPage>> => {
-  expectApplications();
   const loaded = await loadNewest(abort);
-  if (loaded.ok) learnApplications(loaded.value.data, loaded.value.pagination.total_items);
+  if (!loaded.ok) return loaded;
+  const { data, pagination } = loaded.value;
+  learnApplications(data);
+  // Changes may be about older ones.
+  if ((pagination.total_items ?? 0) > data.length) void askForApplications();
   return loaded;
 };
 
 /** What needs a look, and what has happened last. */
 export const OverviewPage = () => {
   const [seesKeys, seesLog, seesUsage] = ['application:read', 'log:read', 'report:read'].map(holds);
-  const [loaded, reload] = useAsked(seesKeys ? 'newest' : undefined, loadAndLearn);
-  const [usage, reloadUsage] = useLoaded<UsageReport>(seesUsage ? '/tenants/self/reports/usage' : undefined);
-  const page = loaded?.ok === true ? loaded.value : undefined;
+  const { loaded, value: page } = useAsked(seesKeys ? 'newest' : undefined, loadAndLearn);
+  const usage = useLoaded<UsageReport>(seesUsage ? '/tenants/self/reports/usage' : undefined);
+  const changes = useLoaded<LogPage>(seesLog ? '/logs?source=decision&size=8' : undefined);
+  useChanges(changes.value?.data[0]?.id);
   const { data = [], pagination } = page ?? {};
   const total = pagination?.total_items ?? 0;
   const keys = data.toReversed().flatMap((one) => one.keys.map((key) => [key, one] as const));
   const expiring = keys.filter(([key]) => expiresSoon(key));
-  const report = usage?.ok === true ? usage.value.token_report : undefined;
-  const lookAgain = (): void => [reload, reloadUsage].forEach((look) => look());
   return (
     <main class="page">
       <h1>Overview</h1>
       {page === undefined ? null : (
-        <FirstSteps total={total} applications={data} report={report} onLook={lookAgain} />
+        <FirstSteps total={total} applications={data} report={usage.value?.token_report} />
       )}
       <div class="tiles">
         {seesLog ? <Refused /> : null}
@@ -149,14 +161,14 @@ export const OverviewPage = () => {
             />
           </>
         ) : null}
-        {seesUsage ? <Active loaded={usage} /> : null}
+        {seesUsage ? <Active loaded={usage.loaded} /> : null}
       </div>
       {total > data.length ? (
         <p class="quiet">
           Keys are those of the newest {data.length} of {counted(total, 'Application')}.
         </p>
       ) : null}
-      {seesLog ? <LastChanges /> : null}
+      {seesLog ? <LastChanges {...changes} /> : null}
       {seesKeys || seesLog || seesUsage ? null : (
         <p class="card">A key sees something here if it holds log:read, application:read or report:read.</p>
       )}

@@ -8,9 +8,14 @@ import { relativeText, timeText, type Precision } from './time.js';
 
 /** Small pieces that several pages use. */
 
-export const Alert = ({ text }: { readonly text: string | undefined }) =>
+interface NoticeProps {
+  readonly text: string | undefined;
+  readonly role?: 'alert' | 'status';
+}
+
+export const Notice = ({ text, role = 'alert' }: NoticeProps) =>
   text === undefined ? null : (
-    <p class="alert" role="alert">
+    <p class={role} role={role}>
       {text}
     </p>
   );
@@ -20,7 +25,7 @@ export const Waiting = ({ loaded }: { readonly loaded: Result<unknown> | undefin
   loaded === undefined ? (
     <p class="quiet">Loading …</p>
   ) : (
-    <Alert text={loaded.ok ? undefined : textOf(loaded.problem)} />
+    <Notice text={loaded.ok ? undefined : textOf(loaded.problem)} />
   );
 
 export const TableHead = ({ titles }: { readonly titles: readonly string[] }) => (
@@ -38,6 +43,38 @@ export const TableHead = ({ titles }: { readonly titles: readonly string[] }) =>
     </tr>
   </thead>
 );
+
+/** The first cell says what its row is about. */
+export type Cells = readonly ComponentChildren[];
+
+interface TableProps {
+  readonly titles: readonly string[];
+  readonly rows: readonly Cells[];
+  /** Of the rows, where one that is gone must not become another. */
+  readonly ids?: readonly string[];
+}
+
+/** Nothing if there are no rows. On a phone they become paragraphs, so each cell says what it is. */
+export const Table = ({ titles, rows, ids }: TableProps) =>
+  rows.length === 0 ? null : (
+    <table class="stacked">
+      <TableHead titles={titles} />
+      <tbody>
+        {rows.map(([first, ...others], row) => (
+          <tr key={ids?.[row]}>
+            <th scope="row" dir="auto">
+              {first}
+            </th>
+            {others.map((cell, i) => (
+              <td data-label={titles[i + 1]} dir="auto">
+                {cell}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 
 export const clock = signal(Date.now());
 setInterval(() => (clock.value = Date.now()), 10_000);
@@ -68,13 +105,11 @@ interface ChoiceProps<T extends string> {
   readonly label: string;
   readonly chosen: Signal<T>;
   readonly options: Readonly<Record<T, string>>;
-  readonly title?: string;
 }
 
-export const Choice = <T extends string>({ label, chosen, options, title }: ChoiceProps<T>) => (
+export const Choice = <T extends string>({ label, chosen, options }: ChoiceProps<T>) => (
   <select
     aria-label={label}
-    title={title}
     value={chosen.value}
     onChange={({ currentTarget }) => (chosen.value = currentTarget.value as T)}
   >
@@ -90,15 +125,14 @@ export const Choice = <T extends string>({ label, chosen, options, title }: Choi
 export const counted = (count: number, what: string): string =>
   `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
 
-interface Fact {
-  readonly name: string;
-  readonly value: ComponentChildren;
+interface FactsProps {
+  readonly facts: Readonly<Record<string, ComponentChildren>>;
 }
 
 /** Names and values; those without a value are left out. */
-export const Facts = ({ facts }: { readonly facts: readonly Fact[] }) => (
+export const Facts = ({ facts }: FactsProps) => (
   <dl class="facts">
-    {facts.map(({ name, value }) =>
+    {Object.entries(facts).map(([name, value]) =>
       value === undefined ? null : (
         <div key={name}>
           <dt>{name}</dt>
@@ -236,7 +270,7 @@ export const Form = <T,>(props: FormProps<T>) => {
   };
   return (
     <form onSubmit={(event) => void send(event)} onInput={() => setTyped(true)}>
-      <Alert text={typeof failure === 'object' ? failureText(failure, isOver) : failure} />
+      <Notice text={typeof failure === 'object' ? failureText(failure, isOver) : failure} />
       {children}
       <button type="submit" class={kind} disabled={isBusy || !isReady}>
         {button}

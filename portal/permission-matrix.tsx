@@ -46,35 +46,48 @@ interface MatrixProps extends Omit<CellProps, 'permission' | 'isFree'> {
 
 const PRESETS = { None: /^$/, 'Reading only': /:(?:read|search)$/, All: /./ };
 
+interface PresetsProps {
+  readonly free: readonly string[];
+  readonly onChoose: (fields: Fields) => void;
+}
+
+const Presets = ({ free, onChoose }: PresetsProps) => (
+  <div class="buttons">
+    {Object.entries(PRESETS).map(([name, preset]) => (
+      <button
+        key={name}
+        type="button"
+        class="small"
+        onClick={({ currentTarget }) => {
+          onChoose(Object.fromEntries(free.map((one) => [one, preset.test(one) ? 'held' : ''])));
+          // For the form it is as if somebody had typed it.
+          currentTarget.dispatchEvent(new Event('input', { bubbles: true }));
+        }}
+      >
+        {name}
+      </button>
+    ))}
+  </div>
+);
+
 /** Which permissions an Application of a type holds, by resource and action. */
 export const PermissionMatrix = ({ type, fields, onChange }: MatrixProps) => {
-  const [loaded] = useLoaded<readonly Permission[]>('/permissions');
+  const { loaded, value } = useLoaded<readonly Permission[]>('/permissions');
   // What was held may be given back, whoever may grant it.
   const [before] = useState(fields);
-  if (loaded?.ok !== true) return <Waiting loaded={loaded} />;
-  const all = loaded.value.filter(({ application_types }) => application_types.includes(type));
+  if (value === undefined) return <Waiting loaded={loaded} />;
+  const all = value.filter(({ application_types }) => application_types.includes(type));
   const free = all
     .map((one) => one.type)
     .filter(
-      (permission) =>
-        isHeld(before, permission) || isHeld(fields, permission) || mayGrant(permission, loaded.value),
+      (permission) => isHeld(before, permission) || isHeld(fields, permission) || mayGrant(permission, value),
     );
   const partsOf = (rest: RegExp) => [...new Set(all.map((one) => one.type.replace(rest, '')))];
   const [resources, actions] = [partsOf(/:\w+$/), partsOf(/.*:/)];
-  const choose = (preset: RegExp): void => {
-    const chosen = free.map((permission) => [permission, preset.test(permission) ? 'held' : '']);
-    onChange({ ...fields, ...Object.fromEntries(chosen) });
-  };
   return (
     <fieldset>
       <legend>Permissions</legend>
-      <div class="buttons">
-        {Object.entries(PRESETS).map(([name, preset]) => (
-          <button key={name} type="button" class="small" onClick={() => choose(preset)}>
-            {name}
-          </button>
-        ))}
-      </div>
+      <Presets free={free} onChoose={(chosen) => onChange({ ...fields, ...chosen })} />
       <table class="matrix">
         <TableHead titles={['', ...actions.map(wordsOf)]} />
         <tbody>

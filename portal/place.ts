@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { leave } from './leaving.js';
 import { remembered } from './remembered.js';
 import { timeStyles } from './time.js';
 
@@ -71,7 +72,7 @@ export const follow = (event: MouseEvent): void => {
   event.preventDefault();
   // The same place again is no new entry.
   const address = `${link.pathname}${link.search}`;
-  go(address, { replace: address === `${location.pathname}${location.search}` });
+  leave(() => go(address, { replace: address === `${location.pathname}${location.search}` }));
 };
 
 /** How times are written on every page, and in which zone they are typed. */

@@ -1,17 +1,16 @@
 import { effect } from '@preact/signals';
-import type { FunctionComponent } from 'preact';
+import type { ComponentChildren, FunctionComponent } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { answered, holds, isPending, outage, SESSION, session, signOut, tenantName, textOf } from './api.js';
 import { ApplicationsPage } from './applications-page.js';
-import { leave, Leaving } from './leaving.js';
+import { leave } from './leaving.js';
 import { LogsPage } from './logs-page.js';
 import { OverviewPage } from './overview-page.js';
-import { Alert, Choice } from './parts.js';
+import { Choice, Notice } from './parts.js';
 import { addressOf, follow, place, timeStyle } from './place.js';
 import { remembered } from './remembered.js';
 import { SignIn } from './sign-in.js';
 import { TenantPage } from './tenant-page.js';
-import { zoneOf } from './time.js';
 import { UsagePage } from './usage-page.js';
 
 interface Page {
@@ -30,26 +29,17 @@ const pages: readonly Page[] = [
   { name: 'usage', title: 'Usage', permission: 'report:read', show: UsagePage },
 ];
 
-/** What a page shows instead of its content if the key may not see it. */
-const NeedsPermission = ({ title, permission }: Page) => (
+interface NoteProps {
+  readonly title: string;
+  readonly children: ComponentChildren;
+}
+
+/** Instead of a page. */
+const Note = ({ title, children }: NoteProps) => (
   <main class="page">
     <div class="card">
       <h1>{title}</h1>
-      <p>
-        To see this, a key needs the permission <code>{permission}</code>. Sign in with the key of an
-        Application that has it, or have it granted.
-      </p>
-    </div>
-  </main>
-);
-
-const NotFound = () => (
-  <main class="page">
-    <div class="card">
-      <h1>There is no such page</h1>
-      <p>
-        The portal has nothing at this address. <a href={addressOf('')}>Go to its first page.</a>
-      </p>
+      <p>{children}</p>
     </div>
   </main>
 );
@@ -57,8 +47,19 @@ const NotFound = () => (
 const maySee = ({ permission }: Page): boolean => permission === undefined || holds(permission);
 
 const Content = ({ shown }: { readonly shown: Page | undefined }) => {
-  if (shown === undefined) return <NotFound />;
-  return maySee(shown) ? <shown.show /> : <NeedsPermission {...shown} />;
+  if (shown === undefined)
+    return (
+      <Note title="There is no such page">
+        The portal has nothing at this address. <a href={addressOf('')}>Go to its first page.</a>
+      </Note>
+    );
+  if (maySee(shown)) return <shown.show />;
+  return (
+    <Note title={shown.title}>
+      To see this, a key needs the permission <code>{shown.permission}</code>. Sign in with the key of an
+      Application that has it, or have it granted.
+    </Note>
+  );
 };
 
 const shownPage = (): Page | undefined => pages.find(({ name }) => name === (place.value.page || 'overview'));
@@ -77,19 +78,7 @@ const skipHeader = (): void => {
 };
 
 /** The service is asked again by itself; what somebody is typing stays where it is. */
-const Outage = () =>
-  outage.value === undefined ? null : (
-    <p class="outage" role="status">
-      {outage.value} Trying again …
-    </p>
-  );
-
-const Pending = () =>
-  isPending.value ? (
-    <p class="outage" role="status">
-      Saved; it appears in a moment.
-    </p>
-  ) : null;
+const Outage = () => <Notice role="status" text={outage.value && `${outage.value} Trying again …`} />;
 
 const Pages = ({ shown }: { readonly shown: Page | undefined }) => (
   <nav aria-label="Pages">
@@ -97,7 +86,7 @@ const Pages = ({ shown }: { readonly shown: Page | undefined }) => (
       <a
         key={page.name}
         href={addressOf(page.name)}
-        class={maySee(page) ? '' : 'dim'}
+        class={maySee(page) ? '' : 'quiet'}
         title={maySee(page) ? undefined : `Needs the permission ${page.permission}`}
         aria-current={shown === page ? 'page' : undefined}
       >
@@ -122,7 +111,7 @@ const Header = ({ application, shown }: HeaderProps) => {
   };
   return (
     <header class="top">
-      <button class="skip" onClick={skipHeader}>
+      <button class="hidden" onClick={skipHeader}>
         Skip to the content
       </button>
       <a class="brand" href={addressOf('')} dir="auto">
@@ -133,7 +122,7 @@ const Header = ({ application, shown }: HeaderProps) => {
         More
       </button>
       <div id="who" class={isOpen ? 'who open' : 'who'}>
-        <Choice label="Times" chosen={timeStyle} options={TIMES} title={zoneOf(timeStyle.value)} />
+        <Choice label="Times" chosen={timeStyle} options={TIMES} />
         <Choice label="Theme" chosen={theme} options={THEMES} />
         <a href="/docs" target="_blank" rel="noreferrer">
           API reference
@@ -143,9 +132,9 @@ const Header = ({ application, shown }: HeaderProps) => {
         </span>
         <button onClick={() => leave(() => void endSession())}>Sign out</button>
       </div>
-      <Alert text={failure} />
+      <Notice text={failure} />
       <Outage />
-      <Pending />
+      <Notice role="status" text={isPending.value ? 'Saved; it appears in a moment.' : undefined} />
     </header>
   );
 };
@@ -168,7 +157,6 @@ export const Portal = () => {
     <div class="frame" onClick={follow}>
       <Header application={now.application.name} shown={shown} />
       <Content shown={shown} />
-      <Leaving />
     </div>
   );
 };

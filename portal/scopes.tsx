@@ -1,23 +1,20 @@
-import { filters, hasSubject, lastScope, queryOf, scope, type Scope } from './filters.js';
-import { useLoaded } from './loaded.js';
-import { total } from './log-rows.js';
+import { filters, hasSubject, lastScope, queryOf, scope, SCOPES, type Scope } from './filters.js';
+import { useEvery, useLoaded } from './loaded.js';
+import { tailState, total } from './log-rows.js';
 import { withParameters } from './place.js';
 import type { LogPage } from './wire.js';
 
-const TITLES: readonly (readonly [Scope, string, string])[] = [
-  ['all', 'All', 'Everything'],
-  ['decision', 'Changes', 'What was decided here'],
-  ['access', 'Access', 'What keys were used for and refused'],
-  ['fact', 'Facts', 'What other services have reported'],
-];
+const LOOK_MS = 10_000;
 
 /** How many rows a scope has in the chosen time. With another filter they are not counted. */
 const Count = ({ name }: { readonly name: Scope }) => {
   const { source: _source, ...times } = filters.value;
-  const [loaded] = useLoaded<LogPage>(
+  const { value: page, reload } = useLoaded<LogPage>(
     `/logs?${queryOf({ ...times, ...(name === 'all' ? {} : { source: name }) }, { size: '1' })}`,
   );
-  const found = loaded?.ok === true ? loaded.value.pagination.total_items : undefined;
+  // Those that are not shown are not followed.
+  useEvery(tailState.value.kind === 'live' && scope.value !== name ? LOOK_MS : undefined, reload);
+  const found = page?.pagination.total_items;
   const count = scope.value === name ? (total.value ?? found) : found;
   return <span class="quiet"> {count?.toLocaleString('en')}</span>;
 };
@@ -25,15 +22,15 @@ const Count = ({ name }: { readonly name: Scope }) => {
 /** Which rows are shown: by who says so. */
 export const Scopes = () => (
   <nav class="scopes" aria-label="Rows">
-    {TITLES.map(([name, title, meaning]) => (
+    {(Object.keys(SCOPES) as Scope[]).map((name) => (
       <a
         key={name}
         href={withParameters({ source: name, event: undefined })}
         aria-current={scope.value === name ? 'true' : undefined}
-        title={meaning}
+        title={SCOPES[name][1]}
         onClick={() => (lastScope.value = name)}
       >
-        {title}
+        {SCOPES[name][0]}
         {hasSubject.value ? null : <Count name={name} />}
       </a>
     ))}

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { call, textOf } from './api.js';
 import { NO_SUBJECT, queryOf } from './filters.js';
 import { FoundKeyNote, findKey, hasKey } from './found-key.js';
-import { applicationNames, askForApplications, nameOf } from './names.js';
+import { applicationNames, askForApplications, nameOf, UUID } from './names.js';
 import { counted } from './parts.js';
 import { go, isLikeKey, withParameters } from './place.js';
 import type { LogPage } from './wire.js';
@@ -14,8 +14,6 @@ const MEANINGS = [
   ['trace_id', 'a request'],
   ['actor_id', 'an actor'],
 ] as const;
-
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const findRows = async ([filter, what]: (typeof MEANINGS)[number], id: string) => {
   const page = await call<LogPage>(`/logs?${queryOf({ [filter]: id }, { size: '1' })}`);
@@ -33,7 +31,8 @@ const search = async (text: string): Promise<ComponentChildren> => {
     return typeof found === 'string' ? found : <FoundKeyNote key={found.key_id} found={found} />;
   }
   await askForApplications();
-  const named = applicationNames.value.find(([, name]) => name.toLowerCase() === text.toLowerCase())?.[0];
+  const like = applicationNames.value.filter(([, name]) => name.toLowerCase().includes(text.toLowerCase()));
+  const named = like.find(([, name]) => name.length === text.length)?.[0];
   const id = named ?? (UUID.test(text) ? text.toLowerCase() : text);
   const tried = MEANINGS.slice(0, UUID.test(id) ? 3 : 2);
   const found = await Promise.all(tried.map((meaning) => findRows(meaning, id)));
@@ -57,6 +56,17 @@ const search = async (text: string): Promise<ComponentChildren> => {
     go(withParameters({ event: id }));
     return 'This is an event; it is open.';
   }
+  const [only] = like;
+  if (named === undefined && only !== undefined && like.length === 1) return search(only[1]);
+  if (named === undefined && like.length > 1)
+    return [
+      `${counted(like.length, 'Application')} have ${text} in their names: `,
+      like.map(([application, name]) => (
+        <a key={application} href={withParameters({ ...NO_SUBJECT, entity_id: application })}>
+          {name}{' '}
+        </a>
+      )),
+    ];
   const last = UUID.test(id) ? 'an event' : 'the name of an Application';
   return `Nothing is called ${text}: it was tried as ${tried.map(([, what]) => what).join(', ')} and ${last}.`;
 };
@@ -80,9 +90,10 @@ export const SearchField = () => {
   return (
     <>
       <label class="search">
-        <span>Find</span>
+        <span class="wide-only">Find</span>
         <input
           id="search"
+          aria-label="Find"
           type="search"
           aria-busy={isBusy}
           spellcheck={false}

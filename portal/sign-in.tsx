@@ -1,5 +1,5 @@
 import { signIn, textOf, type Failed } from './api.js';
-import { Alert, Form } from './parts.js';
+import { Notice, Form } from './parts.js';
 
 const refusal = ({ problem }: Failed, isOver?: boolean): string | undefined => {
   if (problem.code === 'key_refused')
@@ -11,7 +11,7 @@ export const SignIn = ({ reason }: { readonly reason: string | undefined }) => (
   <main class="narrow">
     <h1>Tenant Ledger</h1>
     <section class="card">
-      <Alert text={reason} />
+      <Notice text={reason} />
       <Form
         onSend={(form) => signIn((form.get('key') as string).trim())}
         button="Sign in"

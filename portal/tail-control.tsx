@@ -1,4 +1,4 @@
-import { isPausedByHand, resumeTail, tailState, type TailState } from './log-rows.js';
+import { tailState, type TailState } from './log-rows.js';
 
 const TEXTS = { off: 'Not following', live: 'Live', paused: 'Paused', reconnecting: 'Reconnecting …' };
 
@@ -10,23 +10,13 @@ const textOf = (state: TailState): string =>
 /** What the tail is doing, in words, and the button that changes it. */
 export const TailControl = ({ onResume }: { readonly onResume: () => void }) => {
   const state = tailState.value;
-  const resume = (): void => {
-    onResume();
-    resumeTail();
-  };
   return (
     <div class="buttons">
       <span class={`state ${state.kind === 'live' ? 'good' : 'warn'}`} role="status">
-        <span class="dot" aria-hidden="true" />
         {textOf(state)}
       </span>
-      {state.kind === 'live' ? (
-        <button type="button" onClick={() => (isPausedByHand.value = true)}>
-          Pause
-        </button>
-      ) : null}
       {state.kind === 'paused' ? (
-        <button type="button" class="primary" onClick={resume}>
+        <button type="button" class="primary" onClick={onResume}>
           {state.count === 0 ? 'Go live' : 'Show new'}
         </button>
       ) : null}

@@ -93,10 +93,9 @@ const TenantForm = ({ tenant, etag, onDone }: TenantProps) => {
 const TenantText = ({ tenant }: { readonly tenant: Tenant }) => (
   <section class="card">
     <Facts
-      facts={Object.entries(tenantFields(tenant)).map(([name, value]) => ({
-        name: labelOf(name),
-        value: valueText(value, name),
-      }))}
+      facts={Object.fromEntries(
+        Object.entries(tenantFields(tenant)).map(([name, value]) => [labelOf(name), valueText(value, name)]),
+      )}
     />
     <p class="quiet">
       To change it, a key needs the permission <code>tenant:update</code>.
@@ -112,11 +111,11 @@ const TenantNow = (props: TenantProps) => {
       {holds('tenant:update') ? <TenantForm {...props} /> : <TenantText tenant={tenant} />}
       <section class="card">
         <Facts
-          facts={[
-            { name: 'Id', value: <IdText id={tenant.id} /> },
-            { name: 'Created', value: <Time at={tenant.created_at} /> },
-            { name: 'Changed', value: tenant.modified_at && <Time at={tenant.modified_at} /> },
-          ]}
+          facts={{
+            Id: <IdText id={tenant.id} />,
+            Created: <Time at={tenant.created_at} />,
+            Changed: tenant.modified_at && <Time at={tenant.modified_at} />,
+          }}
         />
         {holds('tenant:delete') ? (
           <button class="danger" onClick={() => setDeleting(true)}>
@@ -131,7 +130,7 @@ const TenantNow = (props: TenantProps) => {
 
 export const TenantPage = () => {
   const asOf = parameter('as_of');
-  const [loaded, reload] = useLoaded<Tenant>('/tenants/self');
+  const { loaded, value: tenant, etag, reload } = useLoaded<Tenant>('/tenants/self');
   return (
     <main class="page">
       <div class="head">
@@ -139,10 +138,8 @@ export const TenantPage = () => {
         <AsOfChoice />
       </div>
       <Waiting loaded={loaded} />
-      {loaded?.ok === true && asOf !== undefined ? <TenantThen asOf={asOf} now={loaded.value} /> : null}
-      {loaded?.ok === true && asOf === undefined ? (
-        <TenantNow tenant={loaded.value} etag={loaded.etag ?? ''} onDone={reload} />
-      ) : null}
+      {tenant && asOf !== undefined ? <TenantThen asOf={asOf} now={tenant} /> : null}
+      {tenant && asOf === undefined ? <TenantNow tenant={tenant} etag={etag} onDone={reload} /> : null}
     </main>
   );
 };

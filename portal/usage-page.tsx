@@ -1,7 +1,6 @@
-import type { ComponentChildren } from 'preact';
 import type { Result } from './api.js';
 import { useLoaded } from './loaded.js';
-import { Ago, Waiting } from './parts.js';
+import { Ago, Table, Waiting } from './parts.js';
 import { addressOf } from './place.js';
 import { timeText } from './time.js';
 import type { ActiveTokens, UsageReport } from './wire.js';
@@ -30,31 +29,13 @@ const Meter = ({ value, included = 0, most = Math.max(value, included) }: MeterP
   );
 };
 
-interface MetersProps {
-  readonly rows: readonly (MeterProps & { readonly label: string; readonly note: ComponentChildren })[];
-}
-
-const Meters = ({ rows }: MetersProps) => {
-  const most = Math.max(0, ...rows.flatMap(({ value, included = 0 }) => [value, included]));
-  return (
-    <ul class="meters">
-      {rows.map(({ label, note, ...row }) => (
-        <li key={label}>
-          <span>{label}</span>
-          <Meter {...row} most={most} />
-          <span class="amount">{row.value.toLocaleString('en')}</span>
-          <span class="quiet">{note}</span>
-        </li>
-      ))}
-    </ul>
-  );
-};
-
 /** `56 % of 50`. */
 const shareText = (active: number, included: number): string =>
   included === 0
     ? 'none included'
     : `${Math.round((active / included) * 100).toLocaleString('en')} % of ${included.toLocaleString('en')}`;
+
+const mostOf = (amounts: readonly number[]): number => Math.max(0, ...amounts);
 
 const meterOf = (one: Omit<ActiveTokens, 'month'>) => {
   const { monthly_active_tokens: value, included_monthly_active_tokens: included } = one;
@@ -78,32 +59,45 @@ export const Active = ({ loaded }: { readonly loaded: Result<UsageReport> | unde
 const monthOf = ({ month }: ActiveTokens): string => timeText(`${month}-01T00:00:00Z`, 'utc', 'month');
 
 export const UsagePage = () => {
-  const [loaded] = useLoaded<UsageReport>('/tenants/self/reports/usage?months=12');
-  if (loaded?.ok !== true)
+  const { loaded, value: usage } = useLoaded<UsageReport>('/tenants/self/reports/usage?months=12');
+  if (usage === undefined)
     return (
       <main class="page">
         <Waiting loaded={loaded} />
       </main>
     );
-  const { token_report: report, months = [] } = loaded.value;
+  const { token_report: report, months = [] } = usage;
+  const meters = months.toReversed().map((one) => ({ ...meterOf(one), month: monthOf(one) }));
   const types = Object.entries(report.metrics_by_type).toSorted(([, a], [, b]) => b.count - a.count);
+  const most = mostOf(meters.flatMap(({ value, included }) => [value, included]));
+  const mostOfType = mostOf(types.map(([, { count }]) => count));
   return (
     <main class="page">
       <h1>Usage</h1>
-      <section class="card">
+      <section class="card fixed">
         <h2>Active tokens</h2>
         <p class="quiet">Created, read or used in a month (UTC). The mark is what the plan included.</p>
-        <Meters rows={months.toReversed().map((one) => ({ label: monthOf(one), ...meterOf(one) }))} />
+        <Table
+          titles={['Month', '', 'Tokens', 'Of the plan']}
+          rows={meters.map(({ month, value, included, note }) => [
+            month,
+            <Meter value={value} included={included} most={most} />,
+            value.toLocaleString('en'),
+            note,
+          ])}
+        />
       </section>
-      <section class="card">
+      <section class="card fixed">
         <h2>Tokens now</h2>
         {types.length === 0 ? <p class="quiet">No tokens have been reported yet.</p> : null}
-        <Meters
-          rows={types.map(([label, { count: value, last_created_at: last }]) => ({
-            label,
-            value,
-            note: ['last created ', <Ago key="at" at={last} />],
-          }))}
+        <Table
+          titles={['Type', '', 'Tokens', 'Last created']}
+          rows={types.map(([type, { count, last_created_at: last }]) => [
+            type,
+            <Meter value={count} most={mostOfType} />,
+            count.toLocaleString('en'),
+            <Ago at={last} />,
+          ])}
         />
       </section>
     </main>

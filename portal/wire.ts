@@ -18,10 +18,16 @@ export interface Log {
 
 export type Source = 'decision' | 'access' | 'fact';
 
-export interface LogPage {
-  readonly pagination: { readonly total_items?: number; readonly next?: string };
-  readonly data: readonly Log[];
+interface Page<T> {
+  readonly pagination: {
+    readonly next?: string;
+    readonly total_items?: number;
+    readonly total_pages?: number;
+  };
+  readonly data: readonly T[];
 }
+export type LogPage = Page<Log>;
+export type ApplicationPage = Page<Application>;
 
 export interface Change {
   readonly field: string;
@@ -97,16 +103,15 @@ export interface Application {
   readonly created_at: string;
 }
 
-export type ApplicationType = 'public' | 'private' | 'management';
-
-export interface ApplicationPage {
-  readonly pagination: {
-    readonly next?: string;
-    readonly total_items?: number;
-    readonly total_pages?: number;
-  };
-  readonly data: readonly Application[];
+/** Whose session it is. Nobody's: it is empty. */
+export interface FoundSession {
+  readonly session?: string;
+  readonly application?: Application;
+  /** If the key may see it. */
+  readonly tenant_name?: string;
 }
+
+export type ApplicationType = 'public' | 'private' | 'management';
 
 export interface Permission {
   readonly type: string;

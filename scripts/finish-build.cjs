@@ -11,10 +11,8 @@ const dist = join(root, 'dist');
 const portal = join(dist, 'portal');
 const viewer = join(dist, 'swagger-ui');
 
-/** One script with its libraries, one style sheet and the icon. Each name has a digest of its content. */
-const PORTAL = {
+const BUNDLED = {
   absWorkingDir: root,
-  entryPoints: ['portal/main.tsx', 'portal/portal.css', 'portal/icon.svg'],
   entryNames: '[name]-[hash]',
   outdir: portal,
   bundle: true,
@@ -22,7 +20,15 @@ const PORTAL = {
   charset: 'utf8',
   format: 'esm',
   target: 'es2022',
-  loader: { '.svg': 'copy' },
+};
+
+const STYLES = buildSync({ ...BUNDLED, entryPoints: ['portal/log.css'], write: false }).outputFiles[0].text;
+
+/** One script with its libraries and style sheets. Its name has a digest of its content. */
+const PORTAL = {
+  ...BUNDLED,
+  entryPoints: ['portal/main.tsx'],
+  define: { STYLES: JSON.stringify(STYLES) },
 };
 
 /** The viewer of the API reference, and what its license wants to be given along. */

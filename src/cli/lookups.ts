@@ -43,29 +43,24 @@ const keyStatus = (key: StoredKey, isTenantDeleted: boolean, isApplicationDelete
   return isTenantDeleted ? 'tenant_deleted' : 'active';
 };
 
-const viewOf = (key: StoredKey, status: string, lastUse: string | undefined) => ({
-  key_id: key.id,
-  application_id: key.application_id,
-  name: key.name ?? null,
-  status,
-  created_at: key.created_at,
-  expires_at: key.expires_at ?? null,
-  revoked_at: key.revoked_at ?? null,
-  last_used_at: lastUse ?? null,
-});
-
-export type KeyView = ReturnType<typeof viewOf>;
-
 /** All keys of a tenant, without the keys themselves. */
-export const keyViewsOf = async (session: OperatorSession, tenantId: string): Promise<readonly KeyView[]> => {
+export const keyViewsOf = async (session: OperatorSession, tenantId: string) => {
   const isTenantDeleted = (await knownTenant(session, tenantId)).deleted_at !== undefined;
   const applications = await applicationsOf(session, tenantId);
   const live = new Set(applications.flatMap(({ id, deleted_at }) => (deleted_at === undefined ? id : [])));
   const uses = await documentsOf<LastUse>(session, 'key_uses', tenantId);
   const lastUses = new Map(uses.map(({ key_id, last_used_at }) => [key_id, last_used_at]));
   const keys = await documentsOf<StoredKey>(session, 'keys', tenantId);
-  return keys.map((key) => {
-    const status = keyStatus(key, isTenantDeleted, !live.has(key.application_id));
-    return viewOf(key, status, lastUses.get(key.id));
-  });
+  return keys.map((key) => ({
+    key_id: key.id,
+    application_id: key.application_id,
+    name: key.name ?? null,
+    status: keyStatus(key, isTenantDeleted, !live.has(key.application_id)),
+    created_at: key.created_at,
+    expires_at: key.expires_at ?? null,
+    revoked_at: key.revoked_at ?? null,
+    last_used_at: lastUses.get(key.id) ?? null,
+  }));
 };
+
+export type KeyView = Awaited<ReturnType<typeof keyViewsOf>>[number];

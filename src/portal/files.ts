@@ -1,17 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { extname, join } from 'node:path';
-import type { ApiMiddleware } from '../http/context';
+import { join } from 'node:path';
+import type { ApiContext } from '../http/context';
 
 const FOLDER = join(__dirname, '..', '..', 'portal');
-const FILES = '/portal/files/';
+export const FILES = '/portal/files/';
 
-/** No inline script or style. */
+/** No inline script; styles come with the script, the icon with the page. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
-  "style-src 'self'",
   "connect-src 'self'",
-  "img-src 'self' data:",
+  'img-src data:',
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",
@@ -19,35 +18,45 @@ const POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-const pageOf = (pathOf: (ending: string) => string): string => `<!doctype html>
+const ICON = encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#1d4ed8"/><path d="M4 4.5h8M4 8h8M4 11.5h5" stroke="#fff" stroke-width="1.6" stroke-linecap="round"/></svg>',
+);
+
+const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+
+const pageOf = (script: string, session: object): string => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>Tenant Ledger</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<link rel="icon" href="${pathOf('.svg')}">
-<link rel="stylesheet" href="${pathOf('.css')}">
-<script type="module" src="${pathOf('.js')}"></script>
-<div id="app"><noscript>The portal needs JavaScript. Everything it shows is also in the API.</noscript></div>
+<link rel="icon" href="data:image/svg+xml,${ICON}">
+<script type="module" src="${script}"></script>
+<div id="app" data-session="${escaped(JSON.stringify(session))}"><noscript>The portal needs JavaScript. Everything it shows is also in the API.</noscript></div>
 </html>
 `;
 
-/**
- * What the browser gets, as built from `portal/`: one file of each type, and the page that loads them. A file has a digest
- * of its content in its name, so it never changes. All other paths are pages of the portal.
- */
-export const portalFiles = (): ApiMiddleware => {
-  const files = new Map(readdirSync(FOLDER).map((name) => [FILES + name, readFileSync(join(FOLDER, name))]));
-  const page = pageOf((ending) => [...files.keys()].find((path) => path.endsWith(ending)) ?? '');
-  return async (ctx, next) => {
-    const { path } = ctx.state;
-    const file = files.get(path);
-    if (file === undefined && path.startsWith(FILES)) return next();
-    ctx.state.route = file === undefined ? '/portal' : '/portal/files';
-    ctx.set('Cache-Control', file === undefined ? 'no-cache' : 'public, max-age=31536000, immutable');
-    if (file === undefined) ctx.set('Content-Security-Policy', POLICY);
-    ctx.type = file === undefined ? 'html' : extname(path);
-    ctx.body = file ?? page;
-    return undefined;
+/** What the browser gets, as built from `portal/`: the script, and pages that load it. */
+export const portalFiles = () => {
+  const name = readdirSync(FOLDER).find((one) => one.endsWith('.js')) ?? '';
+  const [path, script] = [FILES + name, readFileSync(join(FOLDER, name))];
+  return {
+    /** It has a digest of its content in its name, so it never changes. */
+    sendScript: (ctx: ApiContext, next: () => Promise<unknown>): unknown => {
+      if (ctx.state.path !== path) return next();
+      ctx.state.route = '/portal/files';
+      ctx.set('Cache-Control', 'public, max-age=31536000, immutable');
+      ctx.type = 'js';
+      return (ctx.body = script);
+    },
+    /** `session`: whose it is, if that is known. */
+    sendPage: (ctx: ApiContext, session: object): void => {
+      ctx.state.route = '/portal';
+      ctx.set({ 'Cache-Control': 'no-store', 'Content-Security-Policy': POLICY });
+      ctx.type = 'html';
+      ctx.body = pageOf(path, session);
+    },
   };
 };
+
+export type PortalFiles = ReturnType<typeof portalFiles>;

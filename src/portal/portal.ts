@@ -1,5 +1,5 @@
 import type { KeyUseRecord } from '../access/key-use-record';
-import { keyRefused } from '../domain/authority';
+import { holds, keyRefused } from '../domain/authority';
 import type { ApiContext, ApiMiddleware, ApiSettings } from '../http/context';
 import { pathOf } from '../http/middleware';
 import { readJsonBody, headerOf } from '../http/request';
@@ -7,6 +7,7 @@ import { countRefusal } from '../http/run-route';
 import { bodyCheck } from '../http/validation';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import type { Ledger } from '../ledger/ledger';
+import { FILES, type PortalFiles } from './files';
 import { identityOf } from './sealed-session';
 import { portalRefused, sessionCookie, type SessionCookie } from './session-cookie';
 
@@ -15,7 +16,7 @@ type Next = () => Promise<unknown>;
 export interface PortalDependencies {
   /** Sessions are sealed with it. */
   readonly secret: string;
-  readonly files: ApiMiddleware;
+  readonly files: PortalFiles;
   readonly settings: ApiSettings;
   readonly ledger: Ledger;
   readonly keyUses: KeyUseRecord;
@@ -23,18 +24,11 @@ export interface PortalDependencies {
 
 const API = '/portal/api';
 /** The page chooses the name of the file, which says what is in it. */
-const DOWNLOAD = /^\/portal\/download\/([^/]*)\/([\w.-]+\.(ndjson|csv|txt))$/;
-/** Where the API has what is downloaded. */
-const SOURCES = {
-  ndjson: ['/events', 'application/x-ndjson'],
-  csv: ['/events', 'text/csv'],
-  txt: ['/tenants/self/evidence', 'text/plain'],
-} as const;
+const DOWNLOAD = /^\/portal\/download\/([^/]*)\/([\w.-]+\.(ndjson|csv))$/;
+const MEDIA = { ndjson: 'application/x-ndjson', csv: 'text/csv' };
 
 /** Only a script of the portal can send it: a form or a link cannot, and another site would need our consent. */
 const PORTAL_HEADER = 'portal-request';
-/** Names the session in the answer about it. */
-const SESSION_HEADER = 'Portal-Session';
 
 const signInBody = bodyCheck<{ readonly key: string }>(
   { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
@@ -75,6 +69,15 @@ const mustBeValid = async (ctx: ApiContext, key: string, { ledger, keyUses }: Po
   });
 };
 
+/** The name of the Tenant, if the key may see it and the log can be read: a session needs neither. */
+const tenantNameOf = async ({ state: { identity, deadline } }: ApiContext, ledger: Ledger) => {
+  if (identity === undefined || !holds(identity.application, 'tenant:read')) return undefined;
+  const name = ledger.ask(identity.tenantId, deadline, (tenant) =>
+    'name' in tenant ? tenant.name : undefined,
+  );
+  return name.catch(() => undefined);
+};
+
 /** Signs in and out. */
 const changeSession = async (ctx: ApiContext, cookie: SessionCookie, dependencies: PortalDependencies) => {
   if (ctx.method === 'DELETE') return cookie.clear(ctx);
@@ -84,67 +87,83 @@ const changeSession = async (ctx: ApiContext, cookie: SessionCookie, dependencie
   return cookie.set(ctx, key);
 };
 
-/**
- * The console at `/portal`: its files, its session, the API below `/portal/api` for its own scripts, and links that
- * download. The cookie counts nowhere else.
- */
-export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
-  const { secret, files, settings } = dependencies;
-  const cookie = sessionCookie(secret, settings);
-  const header = settings.headers.apiKey.toLowerCase();
+type Forward = (ctx: ApiContext, target: string, named: string | undefined) => void;
 
-  /** From here on it is a request to the API, with the key of the session as its only key. */
-  const forward = (ctx: ApiContext, target: string, named: string | undefined): void => {
+/** From here on it is a request to the API, with the key of the session as its only key. */
+const forwarding = (cookie: SessionCookie, { headers }: ApiSettings): Forward => {
+  const header = headers.apiKey.toLowerCase();
+  return (ctx, target, named) => {
     const key = cookie.keyOf(ctx);
     if (key !== undefined) mustBeSameSession(named, key);
     ctx.req.headers[header] = key;
     ctx.req.url = target;
     ctx.state.path = pathOf(ctx);
   };
+};
 
-  /** Whoever asks for the session gets its name, and whose it is, if somebody is signed in. */
-  const useSession = (ctx: ApiContext, next: Next): Promise<unknown> | undefined => {
+/** A browser saves an attachment, so a refusal must not be one. */
+const download = async (ctx: ApiContext, next: Next, link: RegExpExecArray, forward: Forward) => {
+  const [, named, file, type] = link;
+  mustBeOwnPage(ctx);
+  forward(ctx, `/events${ctx.search}`, named);
+  ctx.req.headers.accept = MEDIA[type as keyof typeof MEDIA];
+  ctx.set('Content-Disposition', `attachment; filename="${file}"`);
+  try {
+    await next();
+  } catch (error) {
+    ctx.remove('Content-Disposition');
+    throw error;
+  }
+};
+
+/**
+ * The console at `/portal`: its files, its session, the API below `/portal/api` for its own scripts, and links that
+ * download. The cookie counts nowhere else.
+ */
+export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
+  const { files, settings, ledger } = dependencies;
+  const cookie = sessionCookie(dependencies.secret, settings);
+  const forward = forwarding(cookie, settings);
+
+  /** The name that pages and links give the session, and whose it is. Nothing if nobody is signed in. */
+  const findSession = async (ctx: ApiContext, next: Next) => {
+    const key = cookie.keyOf(ctx);
+    if (key === undefined) return {};
+    const session = identityOf(key);
+    forward(ctx, '/applications/key', session);
+    await next();
+    const application: unknown = JSON.parse(ctx.body as string);
+    return { session, application, tenant_name: await tenantNameOf(ctx, ledger) };
+  };
+
+  const useSession = async (ctx: ApiContext, next: Next): Promise<void> => {
     mustBeOwnScript(ctx);
     ctx.state.route = '/portal/session';
+    if (ctx.method === 'GET') ctx.body = await findSession(ctx, next);
+    else await changeSession(ctx, cookie, dependencies);
     ctx.set('Cache-Control', 'no-store');
-    if (ctx.method !== 'GET') return changeSession(ctx, cookie, dependencies);
-    const key = cookie.keyOf(ctx);
-    if (key === undefined) return void (ctx.body = {});
-    ctx.set(SESSION_HEADER, identityOf(key));
-    forward(ctx, '/applications/key', identityOf(key));
-    return next();
   };
 
-  const callApi = (ctx: ApiContext, next: Next): Promise<unknown> => {
-    mustBeOwnScript(ctx);
-    forward(ctx, (ctx.req.url ?? '').slice(API.length), headerOf(ctx, PORTAL_HEADER));
-    return next();
-  };
-
-  /** A browser saves an attachment, so a refusal must not be one. */
-  const download = async (ctx: ApiContext, next: Next, link: RegExpExecArray): Promise<void> => {
-    const [, named, file, type] = link;
-    mustBeOwnPage(ctx);
-    const [path, media] = SOURCES[type as keyof typeof SOURCES];
-    forward(ctx, `${path}${ctx.search}`, named);
-    ctx.req.headers.accept = media;
-    ctx.set('Content-Disposition', `attachment; filename="${file}"`);
-    try {
-      await next();
-    } catch (error) {
-      ctx.remove('Content-Disposition');
-      throw error;
-    }
+  /** A page says itself whose session it is, if a browser opens it. If that cannot be told, its script asks and says why. */
+  const sessionOfPage = async (ctx: ApiContext, next: Next): Promise<object> => {
+    const isOpened = ctx.method === 'GET' && headerOf(ctx, 'sec-fetch-dest') === 'document';
+    return isOpened ? findSession(ctx, next).catch(() => ({})) : {};
   };
 
   return async (ctx, next) => {
-    const { method, state } = ctx;
-    const { path } = state;
+    const { method } = ctx;
+    const { path } = ctx.state;
     if (path !== '/portal' && !path.startsWith('/portal/')) return next();
-    if (path.startsWith(`${API}/`)) return callApi(ctx, next);
+    if (path.startsWith(`${API}/`)) {
+      mustBeOwnScript(ctx);
+      forward(ctx, (ctx.req.url ?? '').slice(API.length), headerOf(ctx, PORTAL_HEADER));
+      return next();
+    }
     if (path === '/portal/session' && /^(?:GET|POST|DELETE)$/.test(method)) return useSession(ctx, next);
     if (method !== 'GET' && method !== 'HEAD') return next();
     const link = DOWNLOAD.exec(path);
-    return link === null ? files(ctx, next) : download(ctx, next, link);
+    if (link !== null) return download(ctx, next, link, forward);
+    if (path.startsWith(FILES)) return files.sendScript(ctx, next);
+    return files.sendPage(ctx, await sessionOfPage(ctx, next));
   };
 };

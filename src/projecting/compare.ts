@@ -87,19 +87,17 @@ const advanceTo = async (
   return outcome === 'overtaken' || position > from;
 };
 
-/** Projects each tenant where it is behind to where the other set is. Returns those that it has moved. */
-const catchUp = async ({ live, replayed }: Sides, shown: ProgressOf): Promise<ReadonlySet<string>> => {
-  const moved = new Set<string>();
+/** Projects each tenant where it is behind to where the other set is. Whether that has moved one of them. */
+const catchUp = async ({ live, replayed }: Sides, shown: ProgressOf): Promise<boolean> => {
+  let isMoved = false;
   const replay = await replayed.progress([...shown.keys()]);
   for (const [tenantId, progress] of shown) {
     const actual = progress?.position ?? '';
     const correct = replay.get(tenantId)?.position ?? '';
-    const isMoved =
-      (await advanceTo(replayed, tenantId, correct, actual)) ||
-      (await advanceTo(live, tenantId, actual, correct));
-    if (isMoved) moved.add(tenantId);
+    if (await advanceTo(replayed, tenantId, correct, actual)) isMoved = true;
+    if (await advanceTo(live, tenantId, actual, correct)) isMoved = true;
   }
-  return moved;
+  return isMoved;
 };
 
 /**
@@ -115,7 +113,7 @@ const differencesAmong = async (
     const actual = await readAll(left, sides.live);
     // What parks a tenant in the replay may have been set aside meanwhile.
     await retryDue(sides.replayed);
-    const moved = await catchUp(sides, actual.progress);
+    const isMoved = await catchUp(sides, actual.progress);
     const correct = await readAll(left, sides.replayed);
     left = left.filter((key, i) => {
       const { tenantId, collection } = key;
@@ -126,7 +124,7 @@ const differencesAmong = async (
       const shown = comparable(collection, actual.documents[i]);
       const expected = comparable(collection, correct.documents[i]);
       if (isDeepStrictEqual(shown, expected)) return false;
-      if (moved.has(tenantId) && one?.position !== other?.position) return true;
+      if (isMoved && one?.position !== other?.position) return true;
       found.push({ ...key, kind: kindOf(shown, expected), live: shown, replayed: expected });
       return false;
     });

@@ -27,9 +27,7 @@ export const verify = async (
   const { log, readModels, projector, abort } = dependencies;
   const live = await readModels.live();
   if (live === undefined) throw fault('read_models_unavailable', 'The read models have not been built yet.');
-  const replayed = tenantProjection(dependencies, await scratch.create(await log.identity()), {
-    loadsNew: true,
-  });
+  const replayed = tenantProjection(dependencies, await scratch.create(await log.identity()));
   let events = 0;
   const follow = replayInto(dependencies, replayed, {
     ...(tenantId === undefined ? {} : { read: (after) => log.readTenant(tenantId, { after }) }),

@@ -7,7 +7,7 @@ import { createTenant, type Tenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { freshFolder } from '../support/folders';
 import { OWNER } from '../support/given';
-import { byOperator, closeLedgers, openLedger, streams, type OpenLedger } from '../support/ledgers';
+import { byOperator, openLedger, streams, type OpenLedger } from '../support/ledgers';
 import { until } from '../support/waiting';
 
 const NEVER = new AbortController().signal;
@@ -21,7 +21,6 @@ describe('reads of the history of a tenant', () => {
   let batches = 0;
   let underWay = 0;
   let most = 0;
-  afterAll(closeLedgers);
 
   const heldLog = (log: EventLog): EventLog => ({
     ...log,
@@ -58,14 +57,12 @@ describe('reads of the history of a tenant', () => {
     going.notify();
   };
 
-  beforeAll(async () => {
+  beforeEach(async () => {
+    [held, batches, most] = [true, 0, 0];
     program = await openLedger(freshFolder());
     tenants = [randomUUID(), randomUUID()];
     const input = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 0 };
     for (const tenantId of tenants) await program.ledger.execute(byOperator(tenantId, createTenant(input)));
-  });
-  beforeEach(() => {
-    [held, batches, most] = [true, 0, 0];
   });
 
   it('are two at a time per tenant, and the others wait in order', async () => {

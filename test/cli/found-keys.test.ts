@@ -2,7 +2,7 @@ import { addKey } from '../../src/domain/application-keys';
 import { makeKey, newKey } from '../../src/ledger/api-key';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
-import { byOperator, closeLedgers, openLedger } from '../support/ledgers';
+import { byOperator, openLedger } from '../support/ledgers';
 import { operatorAt } from '../support/operator';
 import { command, startService, type Finished } from '../support/service';
 import { until } from '../support/waiting';
@@ -81,9 +81,9 @@ describe('a key on stdin', () => {
     const { tenant = '', application = '' } = await made();
     const [at, expiresAt] = ['2020-01-01T00:00:00.000Z', '2020-01-02T00:00:00.000Z'];
     const { key, input } = newKey(tenant, { expiresAt });
-    const { ledger } = await openLedger(folder);
+    const { ledger, close } = await openLedger(folder);
     await ledger.execute({ ...byOperator(tenant, addKey(application, input)), at });
-    await closeLedgers();
+    await close();
     expect(JSON.parse((await given('key find --json', key)).stdout)).toMatchObject({ status: 'expired' });
   });
 

@@ -154,26 +154,6 @@ describe('a logged event', () => {
       });
     },
   );
-
-  it.each([
-    `tenant-${tenantId}-copy`,
-    `tenant-${tenantId.slice(0, -1)}`,
-    `xtenant-${tenantId}`,
-    `ledger-tenant-${tenantId}`,
-    'operator',
-    '$settings',
-  ])('in the stream %s is foreign, whatever its content', (stream) => {
-    expect(decode(logged({ stream }), streams)).toEqual({ status: 'foreign' });
-    expect(decode(logged({ stream, data: Buffer.from('no') }), streams)).toEqual({ status: 'foreign' });
-  });
-
-  it('belongs to the prefix of its stream', () => {
-    const prefixed = streamNames('ledger-');
-    const event = logged({ stream: prefixed.tenant(tenantId) });
-    expect(decode(event, prefixed)).toMatchObject({ status: 'good', event: { tenantId } });
-    expect(decode(event, streams)).toEqual({ status: 'foreign' });
-    expect(decode(logged(), prefixed)).toEqual({ status: 'foreign' });
-  });
 });
 
 describe('an event to be appended', () => {

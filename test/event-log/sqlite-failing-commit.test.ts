@@ -3,8 +3,8 @@ import { rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startThread } from '../../src/async/thread';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { logPath } from '../../src/event-log/sqlite/log-file';
 import { streamNames } from '../../src/event-log/streams';
-import { inTransaction, openForWriting } from '../../src/sqlite/database';
 import { onDisk, whyNoDisks } from '../support/disks';
 import { eventsOf, idsOf, someEvents } from '../support/events';
 import type { FailingAppenderData } from '../support/failing-appender-thread';
@@ -16,9 +16,9 @@ import { refusedWith } from '../support/waiting';
 const openFailing = async (how: FailingAppenderData['how']) => {
   const left = new Int32Array(new SharedArrayBuffer(4));
   const file = join(__dirname, '..', 'support', 'failing-appender-thread.js');
-  const log = await openSqliteLog(freshFolder(), streamNames(), {
-    appender: (at) => startThread(file, { ...at, how, left } satisfies FailingAppenderData),
-  });
+  const folder = freshFolder();
+  const data: FailingAppenderData = { path: logPath(folder), prefix: '', how, left };
+  const log = await openSqliteLog(folder, streamNames(), { appender: startThread(file, data) });
   return { log, fail: (times: number): void => void Atomics.store(left, 0, times) };
 };
 
@@ -71,27 +71,4 @@ describe('a full disk', () => {
         await log.close();
       }),
   );
-});
-
-describe('a transaction', () => {
-  const open = () => {
-    const db = openForWriting(':memory:', 'FULL');
-    db.exec('CREATE TABLE t (a UNIQUE)');
-    return db;
-  };
-
-  it('distinguishes failed work from a failed commit', async () => {
-    const db = open();
-    const insert = (): void => db.exec('INSERT INTO t VALUES (1)');
-    expect(() => inTransaction(db, () => [insert(), insert()])).toThrow(/^UNIQUE/);
-    const exec = db.exec.bind(db);
-    const failing = (sql: string): void => {
-      if (sql === 'COMMIT' || sql === 'ROLLBACK') throw new Error('disk I/O error');
-      exec(sql);
-    };
-    Object.defineProperty(db, 'exec', { value: failing });
-    const failed = await refusedWith(Promise.resolve().then(() => inTransaction(db, insert)));
-    expect(failed).toBe('commit_failed');
-    db.close();
-  });
 });

@@ -6,7 +6,7 @@ import { isNotTheApi } from '../support/described';
 import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
 import { ask, type ApiResponse } from '../support/http';
-import { byOperator, closeLedgers, fillStream, makeCustomer, openLedger } from '../support/ledgers';
+import { byOperator, fillStream, makeCustomer, openLedger } from '../support/ledgers';
 import { found, scrape } from '../support/metrics';
 import { operatorAt } from '../support/operator';
 import { expectProblem } from '../support/problem';
@@ -23,9 +23,9 @@ const behindFolder = async () => {
   const { application_id: application = '', key = '' } = await operator.json(
     `application create --tenant ${tenant} --name A --type management --permission tenant:read --permission tenant:update --permission log:read`,
   );
-  const { ledger } = await openLedger(folder);
+  const { ledger, close } = await openLedger(folder);
   await ledger.execute(byOperator(tenant, updateApplication(application, { name: 'Renamed' })));
-  await closeLedgers();
+  await close();
   return { folder, key, stuck: stuckReadModels(folder) };
 };
 
@@ -38,7 +38,7 @@ const unprojectedFolder = async () => {
   const program = await openLedger(folder);
   await fillStream(program.log, await makeCustomer(program), 10_000);
   await makeCustomer(program, { permissions: ['tenant:read'], as });
-  await closeLedgers();
+  await program.close();
   return { folder, key };
 };
 

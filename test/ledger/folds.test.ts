@@ -7,7 +7,6 @@ import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
   byOperator,
-  closeLedgers,
   fillStream,
   makeCustomer,
   openLedger,
@@ -20,8 +19,6 @@ import {
 } from '../support/ledgers';
 import { editLog } from '../support/sqlite-logs';
 import { until } from '../support/waiting';
-
-afterEach(closeLedgers);
 
 const foldOf = async (program: OpenLedger, { tenantId }: Customer): Promise<string> =>
   textOf(await program.folds.asOf(tenantId, -Infinity, soon()));

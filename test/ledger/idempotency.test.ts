@@ -13,7 +13,6 @@ import { freshFolder } from '../support/folders';
 import {
   byKey,
   byOperator,
-  closeLedgers,
   fillStream,
   idempotent,
   makeCustomer,
@@ -25,8 +24,6 @@ import {
   type OpenLedger,
 } from '../support/ledgers';
 import { refusedWith } from '../support/waiting';
-
-afterEach(closeLedgers);
 
 const countOf = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<number> =>
   (await eventsOf(log.readStream(streams.tenant(tenantId)))).length;

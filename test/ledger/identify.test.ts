@@ -12,7 +12,6 @@ import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
   byOperator,
-  closeLedgers,
   makeCustomer,
   openLedger,
   soon,
@@ -22,8 +21,6 @@ import {
 } from '../support/ledgers';
 import { passTime } from '../support/pass-time';
 import { deferred, refusedWith } from '../support/waiting';
-
-afterEach(closeLedgers);
 
 type Outcome = ({ readonly status: 'valid' } & Identity) | { readonly status: string };
 

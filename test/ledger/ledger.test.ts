@@ -18,7 +18,6 @@ import { freshFolder } from '../support/folders';
 import {
   byKey,
   byOperator,
-  closeLedgers,
   fillStream,
   idempotent,
   ifAt,
@@ -32,8 +31,6 @@ import {
 } from '../support/ledgers';
 import { editLog } from '../support/sqlite-logs';
 import { refusedWith, deferred } from '../support/waiting';
-
-afterEach(closeLedgers);
 
 const historyOf = ({ log }: OpenLedger, { tenantId }: Customer) =>
   eventsOf(log.readStream(streams.tenant(tenantId)));

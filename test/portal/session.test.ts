@@ -40,7 +40,7 @@ describe('the session of the portal', () => {
   const cookie = async () => cookieIn(await signIn(OWN, ` ${service.key}\n`));
   const signedIn = async (Cookie: string) => {
     const response = await send(`${service.url}/portal/session`, 'GET', { ...OWN, Cookie });
-    return { session: response.headers.get('portal-session') ?? undefined };
+    return (await response.json()) as { readonly session?: string };
   };
   /** As a page of this session sends them. */
   const own = async (Cookie: string): Promise<Headers> => ({
@@ -129,7 +129,7 @@ describe('the session of the portal', () => {
   it('has a name that is the same for the same key and says nothing about it, and is signed out of', async () => {
     const [first, second] = [await signedIn(await cookie()), await signedIn(await cookie())];
     expect(first.session).toMatch(/^[A-Za-z0-9_-]{43}$/);
-    expect(second).toEqual(first);
+    expect(second.session).toBe(first.session);
     expect(Buffer.from(first.session ?? '', 'base64url')).not.toEqual(
       createHash('sha256').update(service.key).digest(),
     );
@@ -205,26 +205,57 @@ describe('the session of the portal', () => {
   });
 
   describe('a page', () => {
-    it('may load nothing but its own files, which never change', async () => {
+    it('may load nothing but its own script, which never changes', async () => {
       const page = await fetch(`${service.url}/portal`);
       const html = await page.text();
       expect(page.headers.get('content-security-policy')).toBe(
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
       );
       expect(html).not.toMatch(/<style|\bstyle=|\bon\w+=|<script(?![^>]* src="[^"]+"><\/script>)/);
-      expect(page.headers.get('cache-control')).toBe('no-cache');
-      const paths = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path = '']) => path);
-      const files = await Promise.all(paths.map((path) => fetch(`${service.url}${path}`)));
-      expect(files.map(({ status, headers }) => [status, headers.get('content-type')])).toEqual([
-        [200, 'image/svg+xml'],
-        [200, 'text/css; charset=utf-8'],
-        [200, 'text/javascript; charset=utf-8'],
-      ]);
-      for (const { headers } of files)
-        expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
-      const [, , script = ''] = await Promise.all(files.map((file) => file.text()));
+      expect(page.headers.get('cache-control')).toBe('no-store');
+      const paths = [...html.matchAll(/(?:href|src)="(?!data:)([^"]+)"/g)].map(([, path = '']) => path);
+      expect(paths).toEqual([expect.stringMatching(/^\/portal\/files\/main-\w+\.js$/)]);
+      const file = await fetch(`${service.url}${paths[0]}`);
+      expect(file.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
+      expect(file.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+      const script = await file.text();
       for (const holder of ['Jason Miller', 'Preact Team'])
         expect(script).toMatch(new RegExp(`Copyright \\(c\\) \\d+-present ${holder}`));
+    });
+
+    it('says whose session it is to a browser that opens it, and to nobody else', async () => {
+      const Cookie = await cookie();
+      const toldTo = async (headers: Headers): Promise<unknown> => {
+        const page = await send(`${service.url}/portal/logs`, 'GET', headers);
+        expect([page.status, page.headers.get('cache-control')]).toEqual([200, 'no-store']);
+        const [, told = ''] = /data-session="([^"]*)"/.exec(await page.text()) ?? [];
+        return JSON.parse(told.replaceAll('&quot;', '"').replaceAll('&amp;', '&'));
+      };
+      const opened = { 'Sec-Fetch-Dest': 'document', Cookie };
+      const { session } = await signedIn(Cookie);
+      const found = { session, application: { name: 'Management' }, tenant_name: expect.any(String) };
+      expect(await toldTo(opened)).toMatchObject(found);
+      for (const headers of [
+        { Cookie },
+        { 'Sec-Fetch-Dest': 'iframe', Cookie },
+        { 'Sec-Fetch-Dest': 'script', Cookie },
+        { 'Sec-Fetch-Dest': 'document' },
+        { 'Sec-Fetch-Dest': 'document', Cookie: 'portal-local=forged' },
+      ])
+        expect(await toldTo(headers)).toEqual({});
+    });
+
+    it('says nothing of a session whose key was revoked, nor the name of a Tenant that the key may not see', async () => {
+      const by = await beside(service);
+      const { tenantId } = await by.newTenant('"Q" & <b>');
+      const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read');
+      const Cookie = cookieIn(await signIn(OWN, key));
+      const open = async () =>
+        (await send(`${service.url}/portal`, 'GET', { 'Sec-Fetch-Dest': 'document', Cookie })).text();
+      expect(await open()).toContain('&quot;session&quot;');
+      expect(await open()).not.toContain('tenant_name');
+      await by.write(tenantId, revokeKey(keyId));
+      await until(async () => (await open()).includes('data-session="{}"'), 1_000);
     });
 
     it.each(['/portal/', '/portal/logs?entity_type=token', '/portal/tenant', '/portal/nowhere/at-all'])(
@@ -275,8 +306,9 @@ describe('signing in to the portal', () => {
     const { tenantId, key, keyId } = await by.newTenant();
     const { cookie } = await raw(service.url, {}, key);
     const headers = { ...OWN, Cookie: cookie.split(';')[0] ?? '' };
-    const session = await send(`${service.url}/portal/session`, 'GET', headers);
-    const own = { ...headers, 'Portal-Request': session.headers.get('portal-session') ?? '' };
+    const found = await send(`${service.url}/portal/session`, 'GET', headers);
+    const { session } = (await found.json()) as { readonly session: string };
+    const own = { ...headers, 'Portal-Request': session };
     await by.write(tenantId, revokeKey(keyId));
     expect((await raw(service.url, {}, key)).status).toBe(401);
     const link = `${service.url}/portal/download/${own['Portal-Request']}/logs.csv`;

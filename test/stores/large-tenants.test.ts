@@ -6,7 +6,6 @@ import { freshFolder } from '../support/folders';
 import {
   addKeys,
   appendMany,
-  closeLedgers,
   makeCustomer,
   openLedger,
   rename,
@@ -15,8 +14,6 @@ import {
   type Customer,
   type OpenLedger,
 } from '../support/ledgers';
-
-afterEach(closeLedgers);
 
 const NOW = new Date().toISOString();
 

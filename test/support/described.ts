@@ -235,8 +235,9 @@ const COMMON_MEMBERS = new Set(['type', 'title', 'status', 'detail', 'instance',
 /** Only after a start. */
 const OPTIONAL_MEMBERS = new Set(['progress']);
 
-/** A key in it would be masked. */
-const isEchoed = (path: string): boolean => path !== '*' && !/key_|svc_/i.test(path);
+/** What might be a key in it is masked. */
+const isEchoed = (path: string, instance: unknown): boolean =>
+  path !== '*' && !String(instance).includes('_***');
 
 const problemFaults = ({ status, headers, text }: Seen, path: string, trace: string): readonly string[] => {
   const name = PROBLEM_HEADERS[status];
@@ -257,7 +258,7 @@ const problemFaults = ({ status, headers, text }: Seen, path: string, trace: str
     ...(isOwn && lacking.length === 0 ? [] : [`${code} has the members ${own.join()}`]),
     ...Object.entries(expected)
       .filter(([member, value]) => !String(body[member]).endsWith(String(value)))
-      .filter(([member]) => member !== 'instance' || isEchoed(path))
+      .filter(([member]) => member !== 'instance' || isEchoed(path, body['instance']))
       .map(([member]) => `the member ${member} is ${String(body[member])}`),
   ];
 };

@@ -11,6 +11,7 @@ import type { Fold } from '../../src/ledger/fold';
 import { cachedFolds, type Folds, type FoldsOptions } from '../../src/ledger/folds';
 import { ledger, type Command, type Ledger } from '../../src/ledger/ledger';
 import { TIMES } from '../../src/times';
+import { closeAfterwards } from './closing';
 import { anEvent, eventsOf } from './events';
 import { OWNER } from './given';
 
@@ -37,9 +38,7 @@ const counting = (log: EventLog) => {
   return { log: { ...log, readStream }, streamReads: () => reads, eventsRead: () => events };
 };
 
-const opened = new Set<OpenLedger>();
-
-/** `around` may wrap the log of the ledger, to interfere at a chosen moment. */
+/** Closed after the test. `around` may wrap the log of the ledger, to interfere at a chosen moment. */
 export const openLedger = async (
   folder: string,
   around: (log: EventLog) => EventLog = (log) => log,
@@ -47,22 +46,8 @@ export const openLedger = async (
 ): Promise<OpenLedger> => {
   const { log, ...counted } = counting(around(await sqliteEventLog(folder, streams)));
   const folds = cachedFolds({ log, streams }, { withoutLogMs: TIMES.readsWithoutLogMs, ...options });
-  const program: OpenLedger = {
-    log,
-    folds,
-    ledger: ledger({ log, folds, streams }),
-    ...counted,
-    close: async () => {
-      opened.delete(program);
-      await log.close();
-    },
-  };
-  opened.add(program);
-  return program;
-};
-
-export const closeLedgers = async (): Promise<void> => {
-  for (const program of opened) await program.close();
+  closeAfterwards(log.close);
+  return { log, folds, ledger: ledger({ log, folds, streams }), ...counted, close: log.close };
 };
 
 /** Long enough for a busy machine; tests about deadlines set their own. */

@@ -38,7 +38,7 @@ export interface StoredRoot {
   readonly live: string;
 }
 
-export interface StoredLease {
+interface StoredLease {
   /** The version. */
   readonly _id: string;
   readonly holder: string;

@@ -1,16 +1,5 @@
 import { PROGRESS, PROGRESS_KEY } from '../../../projections/projector';
-import type { ReadModelSet, Scanned } from '../../../src/read-models/read-models';
-import { ONE, TWO, advanceBy, deletion, note, progressAt, put, type Harness } from './storage';
-
-const pagesOf = async (set: ReadModelSet, limit: number): Promise<readonly Scanned[]> => {
-  const rows = [];
-  for (let page = await set.scan('notes', limit); page.length > 0;) {
-    expect(page.length).toBeLessThanOrEqual(limit);
-    rows.push(...page);
-    page = await set.scan('notes', limit, page.at(-1));
-  }
-  return rows;
-};
+import { ONE, TWO, advanceBy, deletion, note, pagesOf, progressAt, put, type Harness } from './storage';
 
 /** All documents of a collection, page by page. */
 export const describeScanning = ({ filled }: Harness): void => {

@@ -6,6 +6,7 @@ import type {
   ProgressBefore,
   ReadModels,
   ReadModelSet,
+  Scanned,
   TenantCommit,
   Write,
 } from '../../../src/read-models/read-models';
@@ -139,6 +140,17 @@ export const contentsOf = async (set: ReadModelSet) => {
     for (const { text, ...row } of await set.scan(collection, 10_000))
       documents.push({ collection, ...row, document: JSON.parse(text) as unknown });
   return { control: await set.control(), furthest: await set.furthest(), documents };
+};
+
+/** All notes, page by page. */
+export const pagesOf = async (set: ReadModelSet, limit: number): Promise<readonly Scanned[]> => {
+  const rows = [];
+  for (let page = await set.scan('notes', limit); page.length > 0;) {
+    expect(page.length).toBeLessThanOrEqual(limit);
+    rows.push(...page);
+    page = await set.scan('notes', limit, page.at(-1));
+  }
+  return rows;
 };
 
 export const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,5 +1,5 @@
 import type { Document } from '../../../projections/projector';
-import { ONE, advanceBy, deletion, note, type Harness } from './storage';
+import { ONE, advanceBy, deletion, note, pagesOf, type Harness } from './storage';
 
 const odd = ['', ' ', '7', ' 7', '7 7', 'a', 'a\0', 'a\0b', 'a\0c', '\0', '\u0001', '\u0001\u0001'].concat([
   '\u0001\u0002',
@@ -27,11 +27,7 @@ export const describeTexts = ({ filled, filledOnce }: Harness): void => {
 
     it('is scanned in the order of its UTF-8 bytes, however the pages fall', async () => {
       const set = await filled(...odd.map((text) => note(ONE, text, { text })));
-      const rows = [];
-      for (let page = await set.scan('notes', 2); page.length > 0;) {
-        rows.push(...page);
-        page = await set.scan('notes', 2, page.at(-1));
-      }
+      const rows = await pagesOf(set, 2);
       const inOrder = odd.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
       expect(rows.map(({ key }) => key)).toEqual(inOrder);
     });

@@ -1,10 +1,9 @@
-import type { Browser, Page, Route } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { pause } from '../../../src/async/clock';
-import { beside } from '../../support/beside';
-import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
+import { describeInBrowser, FAILED_REQUESTS } from '../../support/browser';
 import { ask } from '../../support/http';
-import { fact, reportFacts } from '../../support/reported-facts';
-import { allProjected, startService, type Service } from '../../support/service';
+import { numbered, openPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 /** More than the first page has. */
@@ -21,17 +20,11 @@ const rowOf = (id: string) => ({
 
 /** Some responses are replaced: those of a service that fails, or of a long log. */
 describeInBrowser('the rows of the log', () => {
-  let browser: Browser;
   let service: Service;
   let page: Page;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    const tenantId = await (await beside(service)).tenantId();
-    const facts = Array.from({ length: FACTS }, (_, i) => fact('TokenCreated', `tok_${i}`));
-    await reportFacts(service.folder, tenantId, facts);
-    await allProjected(service);
-    page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, service.key, 'logs');
+    const tokens = numbered(FACTS, 'tok');
+    ({ service, page } = await openPortal({ at: 'logs', expected: FAILED_REQUESTS, tokens }));
   });
   afterEach(() => page.unrouteAll({ behavior: 'ignoreErrors' }));
 

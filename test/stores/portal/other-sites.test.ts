@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { beside } from '../../support/beside';
-import { describeInBrowser, launch, openTab, openWindow, signInTo } from '../../support/browser';
+import { describeInBrowser, openTab } from '../../support/browser';
 import { ask } from '../../support/http';
-import { startService, type Service } from '../../support/service';
+import { openPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 
 /** What the browser logs when it stops what such a page tries. */
 const STOPPED = /Refused to|Framing '|has been blocked by CORS policy|^Failed to load resource:|violates/;
@@ -19,20 +20,17 @@ const formOf = (action: string, json: string): string => {
 };
 
 describeInBrowser('another site', () => {
-  let browser: Browser;
   let service: Service;
   let server: Server;
   let victim: Page;
   let html = '';
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
+    ({ service, page: victim } = await openPortal());
     server = createServer((_, response) => {
       response.setHeader('Content-Type', 'text/html');
       response.end(`<!doctype html><title>Elsewhere</title>${html}`);
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    victim = await openWindow(browser);
-    await signInTo(victim, service.url, service.key);
   });
   afterAll(() => void server.close());
 

@@ -1,16 +1,17 @@
 import type { Browser, Page } from 'playwright-core';
+import { revokeKey } from '../../../src/domain/application-keys';
 import { TIMES } from '../../../src/times';
-import { beside, type Beside } from '../../support/beside';
+import type { Beside } from '../../support/beside';
 import {
   accessibilityFaults,
   describeInBrowser,
   FAILED_REQUESTS,
-  launch,
   openWindow,
   signInTo,
 } from '../../support/browser';
 import { ask } from '../../support/http';
-import { startService, type Service } from '../../support/service';
+import { startPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 const DAY_MS = 86_400_000;
@@ -21,12 +22,11 @@ describeInBrowser('the overview, Applications and keys', () => {
   let service: Service;
   let by: Beside;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService({}, AT_ONCE)]);
-    by = await beside(service);
+    ({ browser, service, by } = await startPortal(AT_ONCE));
   });
 
   /** A tab that shows the portal to the owner of a Tenant. */
-  const openPortal = async (tenantId: string) => {
+  const openAs = async (tenantId: string) => {
     const { key } = await by.newOwner(tenantId);
     const page = await openWindow(browser, FAILED_REQUESTS);
     await signInTo(page, service.url, key);
@@ -38,7 +38,7 @@ describeInBrowser('the overview, Applications and keys', () => {
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
   it('lead a new Tenant to its first call, and tick what arrives', async () => {
-    const { page } = await openPortal(await newTenantId());
+    const { page } = await openAs(await newTenantId());
     const step = (name: string) => page.getByRole('listitem').filter({ hasText: name });
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await step('Call the API').getByRole('button', { name: 'Copy' }).click();
@@ -72,7 +72,7 @@ describeInBrowser('the overview, Applications and keys', () => {
   });
 
   it('say which keys need a look, and how near the plan is', async () => {
-    const { page, post, owner } = await openPortal(await newTenantId());
+    const { page, post, owner } = await openAs(await newTenantId());
     const expires_at = new Date(Date.now() + 3.5 * DAY_MS).toISOString();
     const { id, key } = await post('/applications', { name: 'Shop', type: 'private', expires_at });
     await post(`/applications/${String(id)}/keys`, { name: 'lasting' });
@@ -106,8 +106,22 @@ describeInBrowser('the overview, Applications and keys', () => {
     await page.getByRole('row', { name: /1 × permission missing tenant:read/ }).waitFor();
   });
 
+  it('show changes as they come, and say at once that the key was revoked', async () => {
+    const tenantId = await newTenantId();
+    const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read');
+    const page = await openWindow(browser, FAILED_REQUESTS);
+    await signInTo(page, service.url, key);
+    const following = page.waitForRequest(/\/portal\/api\/events\?/);
+    await page.getByText('Last changes').waitFor();
+    await following;
+    await by.newApplication(tenantId, 'private', 'token:read');
+    await until(async () => (await page.getByRole('row', { name: /Application created/ }).count()) === 2);
+    await by.write(tenantId, revokeKey(keyId));
+    expect(await page.getByRole('alert').innerText()).toContain('Your session has ended');
+  });
+
   it('find one of many Applications, and say of which the overview speaks', async () => {
-    const { page, post } = await openPortal(await newTenantId());
+    const { page, post } = await openAs(await newTenantId());
     for (let i = 1; i <= 104; i += 1)
       await post('/applications', {
         name: `Shop ${i}`,
@@ -122,8 +136,14 @@ describeInBrowser('the overview, Applications and keys', () => {
     await button(page, 'Next').click();
     await page.getByText('Page 3 of 3').waitFor();
     expect((await names()).at(-1)).toBe('A management one');
+    const widths = () =>
+      page
+        .getByRole('columnheader')
+        .evaluateAll((all) => all.map((head) => head.getBoundingClientRect().width));
+    const before = await widths();
     await page.getByLabel('Search').fill('shop 10');
     await page.getByText('6 of 105 Applications').waitFor();
+    expect(await widths()).toEqual(before);
     await page.getByLabel('Order').selectOption('by name');
     expect(await names()).toEqual(['Shop 10', 'Shop 100', 'Shop 101', 'Shop 102', 'Shop 103', 'Shop 104']);
     await page.getByLabel('Type').selectOption('public');
@@ -136,7 +156,7 @@ describeInBrowser('the overview, Applications and keys', () => {
   });
 
   it('remember the theme, and lead to the API reference', async () => {
-    const { page } = await openPortal(await newTenantId());
+    const { page } = await openAs(await newTenantId());
     const scheme = () => page.evaluate('getComputedStyle(document.documentElement).colorScheme');
     await page.getByLabel('Theme').selectOption('Dark');
     expect(await scheme()).toBe('dark');

@@ -1,16 +1,16 @@
 import type { Browser, Page } from 'playwright-core';
 import { pause } from '../../../src/async/clock';
-import { beside, type Beside } from '../../support/beside';
+import type { Beside } from '../../support/beside';
 import {
   accessibilityFaults,
   describeInBrowser,
   FAILED_REQUESTS,
-  launch,
   openWindow,
   signInTo,
 } from '../../support/browser';
 import { ask } from '../../support/http';
-import { startService, type Service } from '../../support/service';
+import { openPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 describeInBrowser('the pages of the portal', () => {
@@ -19,10 +19,7 @@ describeInBrowser('the pages of the portal', () => {
   let by: Beside;
   let page: Page;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    by = await beside(service);
-    page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, service.key);
+    ({ browser, service, by, page } = await openPortal({ expected: FAILED_REQUESTS }));
   });
 
   const open = (name: string) => page.goto(`${service.url}/portal/${name}`);
@@ -54,7 +51,7 @@ describeInBrowser('the pages of the portal', () => {
     await page.getByRole('heading', { name: '<b>Shop</b>' }).waitFor();
   });
 
-  it('edit it, add, regenerate and delete keys, and delete it', async () => {
+  it('edit it, add and revoke keys, and delete it', async () => {
     await button('Edit …').click();
     await dialog().getByLabel('Name').fill('Shop 2');
     await dialog().getByLabel('token:read').check();
@@ -74,17 +71,12 @@ describeInBrowser('the pages of the portal', () => {
     await dialog().getByRole('button', { name: 'Close' }).click();
     await row.getByRole('button', { name: 'Revoke …' }).click();
     expect(await dialog().innerText()).toMatch(
-      /nightly .* is refused from now on, for good. Last used: never/,
+      /nightly .*, last used: never. It is refused from now on, for good/,
     );
     await dialog().getByRole('button', { name: 'Close' }).click();
     await row.getByRole('button', { name: 'Revoke …' }).click();
     await dialog().getByRole('button', { name: 'Revoke the key' }).click();
     await row.waitFor({ state: 'detached' });
-    await button('Regenerate …').click();
-    await dialog().getByRole('list', { name: 'Keys that end' }).getByRole('listitem').waitFor();
-    await dialog().getByRole('button', { name: 'Regenerate' }).click();
-    await page.locator('pre.key').waitFor();
-    await keep();
     await button('Delete …').click();
     await dialog().getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'Applications' }).waitFor();
@@ -112,14 +104,12 @@ describeInBrowser('the pages of the portal', () => {
     await open(`applications?id=${id}`);
     await button('New key …').click();
     await clickTwice('Create');
-    await button('Regenerate …').click();
-    await clickTwice('Regenerate');
     await open('applications');
     await button('New Application …').click();
     await dialog().getByLabel('Name', { exact: true }).fill('Twice');
     await clickTwice('Create');
     await page.unrouteAll();
-    expect(sent).toEqual([`/${id}/keys`, `/${id}/regenerate`, '']);
+    expect(sent).toEqual([`/${id}/keys`, '']);
   });
 
   it('create no key that never expires instead of one whose expiry cannot be read', async () => {
@@ -130,7 +120,7 @@ describeInBrowser('the pages of the portal', () => {
       .getByLabel(/Expires/)
       .fill('20270-01-01T00:00');
     await dialog().getByRole('button', { name: 'Create' }).click();
-    await dialog().getByRole('alert').filter({ hasText: '20270' }).waitFor();
+    await dialog().locator('input:invalid').waitFor();
     const { json } = await ask(`${service.url}/applications/${id}`, { key: service.key });
     expect(json.keys).toHaveLength(1);
   });
@@ -171,19 +161,17 @@ describeInBrowser('the pages of the portal', () => {
     await signInTo(other, service.url, key);
     await other.goto(`${service.url}/portal/applications?id=${id}`);
     const form = other.getByRole('dialog');
+    other.on('dialog', (question) => void question.accept());
     const tryTo = async (opener: string, sender: string): Promise<void> => {
       await form.getByText(/^You are signed in with/).waitFor();
       await form.getByRole('button', { name: sender }).click();
       expect([opener, await form.count()]).toEqual([opener, 1]);
       await form.getByRole('button', { name: 'Close' }).click();
-      const discard = other.getByRole('button', { name: 'Discard it' });
-      if (opener === 'Edit …') await discard.click();
+      await form.waitFor({ state: 'detached' });
     };
     const opens = (name: string) => other.getByRole('button', { name, exact: true }).click();
     await opens('Revoke …');
     await tryTo('Revoke …', 'Revoke the key');
-    await opens('Regenerate …');
-    await tryTo('Regenerate …', 'Regenerate');
     await opens('Edit …');
     await form.getByLabel('application:delete').uncheck();
     await tryTo('Edit …', 'Save');
@@ -296,12 +284,16 @@ describeInBrowser('the pages of the portal', () => {
     await page.getByRole('alert').filter({ hasText: 'The service cannot be reached.' }).waitFor();
     expect(await page.getByLabel('Name').inputValue()).toBe('Typed in an outage');
     await page.getByRole('status').filter({ hasText: 'cannot be reached. Trying again' }).waitFor();
+    page.once('dialog', (question) => void question.accept());
     await page.getByRole('link', { name: 'Applications' }).click();
-    await button('Discard it').click();
     await page.getByRole('status').filter({ hasText: 'cannot be reached. Trying again' }).waitFor();
     await page.unrouteAll();
     await page.getByRole('link', { name: 'Management' }).waitFor();
     expect(await page.getByText('Trying again').count()).toBe(0);
+    // Fetched by Playwright, the page does not say whose session it is, so its script asks.
+    await page.route('**/portal/applications', async (route) =>
+      route.fulfill({ response: await route.fetch() }),
+    );
     await page.route('**/portal/session', (route) => route.abort());
     await page.reload();
     await page.getByText('Trying again').waitFor();
@@ -324,10 +316,12 @@ describeInBrowser('the pages of the portal', () => {
     const row = page.getByRole('row', { name: /^A private one private token:read ?token:use [0-9a-f]{8}…/ });
     const differs = /renamed to Renamed since; gained token:create; lost token:use$/;
     await until(async () => differs.test(await row.innerText()));
-    await page.getByLabel('As of').selectOption('Now');
+    await button('Now').click();
     await page.getByRole('link', { name: 'Renamed since' }).waitFor();
-    await page.getByLabel('As of').selectOption('An hour ago');
-    await page.getByLabel(/^Moment/).waitFor();
+    await page.getByLabel(/^As of/).fill('2026-01-31T12:00');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(({ search }) => search.startsWith('?as_of=2026-01-'));
+    await page.getByText('There were none.').or(page.getByRole('alert')).waitFor();
   });
 
   it('are at every address below the portal, and say which there is not', async () => {
@@ -339,10 +333,7 @@ describeInBrowser('the pages of the portal', () => {
 
   it('show the usage', async () => {
     await open('usage');
-    await page
-      .getByRole('listitem')
-      .filter({ hasText: /^token.*last created/s })
-      .waitFor();
+    await page.getByRole('row', { name: /^token / }).waitFor();
   });
 
   it.each(['light', 'dark'] as const)(
@@ -386,7 +377,7 @@ describeInBrowser('the pages of the portal', () => {
       await check('New Application …');
       await page.getByRole('link', { name: 'Management' }).click();
       await button('Uses').first().waitFor();
-      for (const name of ['Edit …', 'Delete …', 'Regenerate …', 'Uses', 'Revoke …']) await check(name);
+      for (const name of ['Edit …', 'Delete …', 'Uses', 'Revoke …']) await check(name);
       await button('New key …').click();
       await expectNoFaults('New key …');
       await dialog().getByRole('button', { name: 'Create' }).click();

@@ -1,15 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
-import { beside } from '../../support/beside';
-import {
-  accessibilityFaults,
-  describeInBrowser,
-  launch,
-  openTab,
-  openWindow,
-  signInTo,
-} from '../../support/browser';
-import { fact, reportFacts } from '../../support/reported-facts';
-import { allProjected, startService, type Service } from '../../support/service';
+import { accessibilityFaults, describeInBrowser, openTab, signInTo } from '../../support/browser';
+import { numbered, openPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 /** More than three pages. */
@@ -21,18 +13,9 @@ describeInBrowser('whoever reads the log', () => {
   let service: Service;
   let page: Page;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    const by = await beside(service);
-    const tenantId = await by.tenantId();
-    await reportFacts(
-      service.folder,
-      tenantId,
-      Array.from({ length: FACTS }, (_, i) => fact('TokenCreated', `read-${i}`)),
-    );
+    const { by, tenantId, ...portal } = await openPortal({ tokens: numbered(FACTS, 'read') });
     for (let i = 0; i < 5; i += 1) await by.newApplication(tenantId, 'private', 'token:read');
-    await allProjected(service);
-    page = await openWindow(browser);
-    await signInTo(page, service.url, service.key);
+    ({ browser, service, page } = portal);
   });
 
   const rows = () => page.locator('table.log [data-id]');

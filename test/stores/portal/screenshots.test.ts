@@ -25,7 +25,10 @@ describeInBrowser('the pictures in the docs', () => {
       if (process.env['WRITE_DOCS'] !== undefined) writeFileSync(join(DOCS, `${name}.png`), picture);
     };
 
-    await open('logs', 'Live');
+    // Rows are told in sentences once their events are there.
+    await open('logs', 'fingerprint tokens');
+    await page.getByText('Management created, management, with').waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
     await take('log');
     await open(`tenant?as_of=${new Date(Date.now() - 10 * DAY_MS).toISOString()}`, 'Then');
     await take('as-of');

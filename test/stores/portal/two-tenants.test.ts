@@ -1,16 +1,10 @@
 import type { Browser, Page } from 'playwright-core';
-import { beside, type Beside } from '../../support/beside';
-import {
-  describeInBrowser,
-  FAILED_REQUESTS,
-  launch,
-  openTab,
-  openWindow,
-  signInTo,
-} from '../../support/browser';
+import type { Beside } from '../../support/beside';
+import { describeInBrowser, FAILED_REQUESTS, openTab, openWindow, signInTo } from '../../support/browser';
 import { ask } from '../../support/http';
+import { startPortal } from '../../support/portal';
 import { fact, reportFacts } from '../../support/reported-facts';
-import { allProjected, startService, type Service } from '../../support/service';
+import { allProjected, type Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 const PERMISSIONS = ['tenant:read', 'tenant:update', 'log:read'];
@@ -20,8 +14,7 @@ describeInBrowser('two tenants', () => {
   let service: Service;
   let by: Beside;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    by = await beside(service);
+    ({ browser, service, by } = await startPortal());
   });
 
   const newTenant = async (name: string): Promise<string> => {

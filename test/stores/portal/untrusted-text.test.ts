@@ -1,9 +1,9 @@
-import type { Browser, Page } from 'playwright-core';
-import { beside, type Beside } from '../../support/beside';
-import { describeInBrowser, FAILED_REQUESTS, launch, openWindow, signInTo } from '../../support/browser';
+import type { Page } from 'playwright-core';
+import { describeInBrowser, FAILED_REQUESTS } from '../../support/browser';
 import { ask } from '../../support/http';
+import { openPortal } from '../../support/portal';
 import { fact, reportFacts } from '../../support/reported-facts';
-import { allProjected, startService, type Service } from '../../support/service';
+import { allProjected, type Service } from '../../support/service';
 
 const MAX_NAME = 200;
 
@@ -17,15 +17,11 @@ const NAMES = [
 const LONG = `<b>${'long '.repeat(1_000)}${'W'.repeat(5_000)}</b>`;
 
 describeInBrowser('text that others have written', () => {
-  let browser: Browser;
   let service: Service;
-  let by: Beside;
+  let tenantId: string;
   let page: Page;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    by = await beside(service);
-    page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, service.key);
+    ({ service, tenantId, page } = await openPortal({ expected: FAILED_REQUESTS }));
   });
 
   /** Nothing of it has become an element, and nothing sticks out of the page, on a phone or a wide screen. */
@@ -75,7 +71,6 @@ describeInBrowser('text that others have written', () => {
   });
 
   it('is shown in full in a row of the log: 10,000 characters', async () => {
-    const tenantId = await by.tenantId();
     const data = { entityType: 'thing', operation: 'audit', message: LONG };
     await reportFacts(service.folder, tenantId, [fact('ActivityReported', 'W'.repeat(250), { data })]);
     await allProjected(service);

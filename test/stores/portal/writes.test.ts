@@ -1,17 +1,17 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
-import { beside, type Beside } from '../../support/beside';
+import type { Beside } from '../../support/beside';
 import {
   accessibilityFaults,
   describeInBrowser,
   FAILED_REQUESTS,
-  launch,
   openWindow,
   signInTo,
 } from '../../support/browser';
 import { ask } from '../../support/http';
-import { startService, type Service } from '../../support/service';
+import { openPortal } from '../../support/portal';
+import type { Service } from '../../support/service';
 import { until } from '../../support/waiting';
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -51,10 +51,7 @@ describeInBrowser('what the portal writes', () => {
   let by: Beside;
   let page: Page;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([launch(), startService()]);
-    by = await beside(service);
-    page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, service.key);
+    ({ browser, service, by, page } = await openPortal({ expected: FAILED_REQUESTS }));
   });
 
   const open = (name: string) => page.goto(`${service.url}/portal/${name}`);
@@ -159,44 +156,53 @@ describeInBrowser('what the portal writes', () => {
     await page.getByRole('link', { name: 'Tenant', exact: true }).click();
     const name = page.getByLabel('Name', { exact: true });
     await name.fill('Typed');
-    const [stay, discard] = [button('Stay here'), button('Discard it')];
-    const expectKept = async (): Promise<void> => {
-      await stay.waitFor();
-      expect(await accessibilityFaults(page)).toEqual([]);
-      await stay.click();
+    const questionAfter = async (leaving: () => Promise<unknown>) => {
+      const asked = page.waitForEvent('dialog');
+      const left = leaving();
+      const question = await asked;
+      const answer = async (isDiscarded: boolean): Promise<void> => {
+        await (isDiscarded ? question.accept() : question.dismiss());
+        await left;
+      };
+      return { text: question.message(), answer };
+    };
+    const expectKept = async (leaving: () => Promise<unknown>): Promise<void> => {
+      const { text, answer } = await questionAfter(leaving);
+      expect(text).toBe('What you have here is not saved yet. Discard it?');
+      await answer(false);
       expect(new URL(page.url()).pathname).toBe('/portal/tenant');
       expect(await name.inputValue()).toBe('Typed');
     };
-    await page.getByRole('link', { name: 'Applications' }).click();
-    await expectKept();
-    await page.evaluate('history.back()');
-    await expectKept();
-    await page.getByLabel('As of').selectOption('A day ago');
-    await expectKept();
-    await button('Sign out').click();
-    await expectKept();
+    await expectKept(() => page.getByRole('link', { name: 'Applications' }).click());
+    await expectKept(() => page.evaluate('history.back()'));
+    await page.getByLabel(/^As of/).fill('2026-01-31T12:00');
+    await expectKept(() => page.keyboard.press('Enter'));
+    expect(await page.getByLabel(/^As of/).inputValue()).toBe('');
+    await expectKept(() => button('Sign out').click());
     const asked = page.waitForEvent('dialog');
     const reloaded = page.evaluate('location.reload()');
     await (await asked).dismiss();
     await reloaded;
     expect(await name.inputValue()).toBe('Typed');
-    await page.evaluate('history.back()');
-    await discard.click();
+    await (await questionAfter(() => page.evaluate('history.back()'))).answer(true);
     await page.getByRole('heading', { name: 'Usage' }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/portal/usage');
 
     await open('applications');
     await button('New Application …').click();
-    await dialog('New Application').getByLabel('Name', { exact: true }).fill('Typed');
+    const field = dialog('New Application').getByLabel('Name', { exact: true });
+    const escape = () => questionAfter(() => page.keyboard.press('Escape'));
+    await field.fill('Typed');
     for (let i = 0; i < 3; i += 1) {
-      await page.keyboard.press('Escape');
-      await stay.waitFor();
-      await page.keyboard.press('Escape');
-      await stay.waitFor({ state: 'detached' });
-      expect(await dialog('New Application').getByLabel('Name', { exact: true }).inputValue()).toBe('Typed');
+      await (await escape()).answer(false);
+      expect(await field.inputValue()).toBe('Typed');
     }
-    await page.keyboard.press('Escape');
-    await discard.click();
+    await (await escape()).answer(true);
+    await dialog('New Application').waitFor({ state: 'detached' });
+    // A preset alone is typed, too.
+    await button('New Application …').click();
+    await button('Reading only').click();
+    await (await escape()).answer(true);
     await dialog('New Application').waitFor({ state: 'detached' });
     expect(await named('Typed')).toEqual([]);
   });
