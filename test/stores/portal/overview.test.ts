@@ -110,8 +110,8 @@ describeInBrowser('the overview, Applications and keys', () => {
     const tenantId = await newTenantId();
     const { key, keyId } = await by.newApplication(tenantId, 'management', 'log:read');
     const page = await openWindow(browser, FAILED_REQUESTS);
-    await signInTo(page, service.url, key);
     const following = page.waitForRequest(/\/portal\/api\/events\?/);
+    await signInTo(page, service.url, key);
     await page.getByText('Last changes').waitFor();
     await following;
     await by.newApplication(tenantId, 'private', 'token:read');
