@@ -48,7 +48,7 @@ export const TIMES = {
   outputMs: 250,
 
   // Read models
-  /** Whoever follows the log leaves a tenant alone for this long after an event or a commit: it is just being projected. */
+  /** Whoever follows the log leaves a tenant alone for this long after an event: it is just being projected. */
   restMs: 300,
   /** A process that finds another one projecting looks again after this time. */
   othersMs: 100,
@@ -104,7 +104,7 @@ export const TIMES = {
   queryMs: 900,
   /** A transaction has this long. */
   transactionMs: 3_000,
-  /** Whoever has met conflicts for this long ends the transactions that are older: their processes are gone. */
+  /** Whoever meets a conflict ends the transactions that are older than this: their processes are gone. */
   conflictMs: 5_000,
   /** Whoever keeps others out for a switch, and was not at work for this long, is taken for dead. */
   silentMs: 2_000,

@@ -70,8 +70,7 @@ const isEventStore = (address: string): boolean => /^esdb(\+discover)?:/.test(ad
 /** The client library of the event store is large, so it is loaded only when used. */
 const openLogAt = (address: string, streams: Streams, options: LogOptions): Promise<EventLog> => {
   const { opening, missingFault, appender, ...waiting } = options;
-  if (!isEventStore(address))
-    return sqliteEventLog(address, streams, { opening, appender: appender && (() => appender) });
+  if (!isEventStore(address)) return sqliteEventLog(address, streams, { opening, appender });
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
   const isCopy = opening === 'copy';

@@ -1,6 +1,7 @@
 import { findLog } from '../../projections/logs';
 import { firstOf, type LoggedEvent, type Position, type TenantRevisions } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/streams';
+import { START } from '../projecting/apply-events';
 import type { TenantReader } from '../projecting/live-set';
 import type { EventSource } from './event-source';
 import type { Until } from './history';
@@ -36,12 +37,10 @@ const searchAfter = async (
   return undefined;
 };
 
-const NOTHING: TenantRevisions = { tenant: -1, activity: -1 };
-
 /** Up to where the read models show the tenant, and where the event is, if they show it. */
 export const knownPlace = async (reader: TenantReader, tenantId: string, eventId: string) => {
   // Read first: what is applied in the meantime is then searched as well, not missed.
-  const [shown = NOTHING] = await reader.progress([tenantId]);
+  const [shown = START] = await reader.progress([tenantId]);
   return { shown, position: (await findLog(reader, tenantId, eventId))?.position };
 };
 

@@ -207,10 +207,10 @@ export const mustBeAppendable = (events: readonly NewEvent[], serialised: readon
     );
 };
 
-/** The events at or before a position; stops reading after it. Undefined: all events. */
-export async function* upTo(batches: AsyncIterable<Batch>, last?: Position): AsyncGenerator<Batch> {
+/** The events at or before a position; stops reading after it. */
+export async function* upTo(batches: AsyncIterable<Batch>, last: Position): AsyncGenerator<Batch> {
   for await (const batch of batches) {
-    const due = last === undefined ? batch : batch.filter(({ position }) => position <= last);
+    const due = batch.filter(({ position }) => position <= last);
     if (due.length > 0) yield due;
     if (due.length < batch.length) return;
   }

@@ -75,11 +75,9 @@ const copyOf = (text: string): string => Buffer.from(text, 'latin1').toString('l
 /** Rounded up, so that a client that waits this long is not too early. */
 const secondsOf = ({ msBeforeNext }: RateLimiterRes): number => Math.max(1, Math.ceil(msBeforeNext / 1_000));
 
-/** The library rejects with the same kind of result if the limit is exceeded. */
-type Consume = (address: string) => Promise<RateLimiterRes>;
-
-const countWith = (consume: Consume, address: string): Promise<[RateLimiterRes, boolean]> =>
-  consume(copyOf(address)).then(
+/** What a limiter counted, and whether that is too many: then the library rejects, with the same kind of result. */
+const countOf = (counting: Promise<RateLimiterRes>): Promise<readonly [RateLimiterRes, boolean]> =>
+  counting.then(
     (result) => [result, false],
     (result: unknown) => {
       if (!(result instanceof RateLimiterRes)) throw result;
@@ -105,36 +103,38 @@ export const rateLimits = (
   /** How many blocks were started, and how often a limit counted in memory because the shared counters did not respond. */
   const totals = { blocks_started: 0, counted_alone: 0 };
   let aloneUntil = -Infinity;
-  const consuming = (policy: Policy): Consume => {
+  const counterOf = (policy: Policy) => {
     const alone = new RateLimiterMemory(optionsOf(policy));
-    if (shared === undefined) return (address) => alone.consume(address);
+    if (shared === undefined) return (address: string) => countOf(alone.consume(address));
     const together = new RLWrapperTimeouts({ limiter: shared(policy), timeoutMs: sharedWithinMs });
-    return (address) =>
-      together.consume(address).catch((error: unknown) => {
-        if (error instanceof RateLimiterRes) throw error;
+    return (address: string) =>
+      countOf(together.consume(address)).catch((error: Error) => {
         totals.counted_alone += 1;
         aloneUntil = performance.now() + shownAloneMs;
-        report(ALONE, error as Error);
-        return alone.consume(address);
+        report(ALONE, error);
+        return countOf(alone.consume(address));
       });
   };
   // The fields are those of draft-ietf-httpapi-ratelimit-headers-10.
   const rules = policies.map((policy) => ({
     policy,
     quota: `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`,
-    consume: consuming(policy),
+    countIn: counterOf(policy),
   }));
   return {
     policies,
-    /** The fields of the response, unless nothing is counted. A request that one policy refuses is not counted by the next: requests during a block must not start another. */
+    /**
+     * The fields of the response, unless nothing is counted. A request that one policy refuses is not counted by the
+     * next: requests during a block must not start another.
+     */
     count: async (method: string, path: string, address: string, isOfService = async () => false) => {
       const covering = rules.filter(({ policy }) => appliesTo(policy, method, path));
       const counting = await countingOf(covering, isOfService);
       if (counting.length === 0) return {};
       const states: string[] = [];
       let refused: LimitExceeded | undefined;
-      for (const { policy, consume } of counting) {
-        const [result, isRefused] = await countWith(consume, address);
+      for (const { policy, countIn } of counting) {
+        const [result, isRefused] = await countIn(copyOf(address));
         const retryAfter = secondsOf(result);
         states.push(`"${policy.name}";r=${isRefused ? 0 : result.remainingPoints};t=${retryAfter}`);
         if (!isRefused) continue;

@@ -3,6 +3,7 @@ import { rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startThread } from '../../src/async/thread';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { logPath } from '../../src/event-log/sqlite/log-file';
 import { streamNames } from '../../src/event-log/streams';
 import { onDisk, whyNoDisks } from '../support/disks';
 import { eventsOf, idsOf, someEvents } from '../support/events';
@@ -15,9 +16,9 @@ import { refusedWith } from '../support/waiting';
 const openFailing = async (how: FailingAppenderData['how']) => {
   const left = new Int32Array(new SharedArrayBuffer(4));
   const file = join(__dirname, '..', 'support', 'failing-appender-thread.js');
-  const log = await openSqliteLog(freshFolder(), streamNames(), {
-    appender: (at) => startThread(file, { ...at, how, left } satisfies FailingAppenderData),
-  });
+  const folder = freshFolder();
+  const data: FailingAppenderData = { path: logPath(folder), prefix: '', how, left };
+  const log = await openSqliteLog(folder, streamNames(), { appender: startThread(file, data) });
   return { log, fail: (times: number): void => void Atomics.store(left, 0, times) };
 };
 

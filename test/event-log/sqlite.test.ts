@@ -130,8 +130,9 @@ describe('the SQLite event log', () => {
     const locked = async (inThread = true) => {
       const folder = freshFolder();
       const file = join(__dirname, '..', 'support', 'appender-thread.js');
-      const appender = (of: AppenderFile) => startThread(file, of);
-      const log = await openSqliteLog(folder, streamNames(), inThread ? { appender } : {});
+      const at: AppenderFile = { path: join(folder, 'events.db'), prefix: '' };
+      const appender = inThread ? startThread(file, at) : undefined;
+      const log = await openSqliteLog(folder, streamNames(), { appender });
       const stream = `tenant-${randomUUID()}`;
       await log.append(stream, someEvents(1), 'no_stream');
       const db = openFile(folder);

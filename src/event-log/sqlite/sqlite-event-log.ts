@@ -149,7 +149,7 @@ const serialised = (event: NewEvent) => ({
 interface SqliteOptions {
   readonly opening?: logFile.Opening;
   /** What writes to the file. By default this thread does, with the first append. */
-  readonly appender?: ((file: AppenderFile) => Thread) | undefined;
+  readonly appender?: Thread | undefined;
 }
 
 /** Each append has a turn of the event loop of its own, which it may block. */
@@ -227,11 +227,11 @@ const logQueries = (db: sqlite.Database, path: string) => {
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
-  { opening = 'create', appender: appenderOf = appendingHere }: SqliteOptions = {},
+  { opening = 'create', appender: given }: SqliteOptions = {},
 ): Promise<EventLog> => {
   const path = logFile.logPath(folder);
   const { prefix } = streams;
-  const appender = appenderOf({ path, prefix });
+  const appender = given ?? appendingHere({ path, prefix });
   try {
     logFile.ensureLog(path, prefix, opening);
     if (opening !== 'read')

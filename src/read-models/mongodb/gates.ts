@@ -1,6 +1,6 @@
 import type { ClientSession, Filter, UpdateFilter } from 'mongodb';
 import { randomBytes } from 'node:crypto';
-import { monotonicMs, pause } from '../../async/clock';
+import { pause } from '../../async/clock';
 import type { Head } from '../../event-log/event-log';
 import type { MongoConnection } from '../../mongodb/connection';
 import { TIMES } from '../../times';
@@ -34,14 +34,14 @@ const close = async (
   which: Filter<StoredGate>,
   closing: UpdateFilter<StoredGate>,
 ): Promise<number> => {
-  for (const began = monotonicMs(); ;)
+  for (;;)
     try {
       const options = { maxTimeMS: TIMES.noAnswerMs };
       const open = { ...which, closed_by: ABSENT };
       return (await gatesIn(connection, set).updateMany(open, closing, options)).matchedCount;
     } catch (error) {
       if (!isTooLate(error)) throw error;
-      if (monotonicMs() - began > TIMES.conflictMs) await endDeadTransactions(connection);
+      await endDeadTransactions(connection);
     }
 };
 
