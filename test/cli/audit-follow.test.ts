@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pause } from '../../src/async/clock';
 import { appendToEnd, parsedJson, type EventLog } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
+import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 import { openLogIn } from '../support/profile';
@@ -29,12 +30,9 @@ describe('tenant-ledger audit --follow --output', () => {
   afterAll(() => log.close());
 
   const appendFact = async (): Promise<string> => {
-    const id = randomUUID();
-    const data = { entityId: 'tok_1', note: 'x'.repeat(2_000) };
-    await appendToEnd(log, streams.activity(tenant), [
-      { id, type: 'TokenRead', data, metadata: { version: 1 } },
-    ]);
-    return id;
+    const event = anEvent({ entityId: 'tok_1', note: 'x'.repeat(2_000) }, { type: 'TokenRead' });
+    await appendToEnd(log, streams.activity(tenant), [event]);
+    return event.id;
   };
 
   const given = () => {

@@ -3,12 +3,14 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RawEvent } from '../../src/audit/event-views';
+import type { NewEvent } from '../../src/event-log/event-log';
 import { makeKey } from '../../src/ledger/api-key';
 import { fillBusyLog } from '../support/busy-log';
+import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { eventsIn as storedIn, operatorAt } from '../support/operator';
 import { openLogIn } from '../support/profile';
-import { spawnProgram } from '../support/service';
+import { outputsOf, spawnProgram } from '../support/service';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 
@@ -134,7 +136,17 @@ describe('tenant-ledger audit', () => {
     expect(absent.stderr).toContain(`No event ${NOBODY} meets the conditions. [event_not_found]`);
   });
 
-  const refusals: readonly (readonly [string, number, string])[] = [
+  it('refuses a position that the log has not reached', async () => {
+    const { stdout } = await OPERATOR.run('audit --limit 1');
+    const [{ position } = { position: '' }] = eventsIn(stdout);
+    const refused = await OPERATOR.run(`audit --after ${'9'.repeat(position.length)}`);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toMatch(
+      /is not a position of this log yet: it ends at [0-9]+\. \[wrong_usage\]$/m,
+    );
+  });
+
+  it.each<[string, number, string]>([
     ['audit --entity nothing', 2, 'It must be a type and an id'],
     ['audit --after 12', 2, 'It must be a position'],
     // The event log has positions of 16 digits, or of 20 in an event store.
@@ -146,18 +158,7 @@ describe('tenant-ledger audit', () => {
     [`audit --tenant ${NOBODY}`, 4, `There is no tenant ${NOBODY}. [tenant_not_found]`],
     [`audit --follow --tenant ${NOBODY}`, 4, `There is no tenant ${NOBODY}. [tenant_not_found]`],
     ['audit --client 192.0.2', 2, 'It must be an IP address'],
-  ];
-  it('refuses a position that the log has not reached', async () => {
-    const { stdout } = await OPERATOR.run('audit --limit 1');
-    const [{ position } = { position: '' }] = eventsIn(stdout);
-    const refused = await OPERATOR.run(`audit --after ${'9'.repeat(position.length)}`);
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toMatch(
-      /is not a position of this log yet: it ends at [0-9]+\. \[wrong_usage\]$/m,
-    );
-  });
-
-  it.each(refusals)('refuses %s', async (line, code, text) => {
+  ])('refuses %s', async (line, code, text) => {
     const finished = await OPERATOR.run(line);
     expect({ code: finished.code, stdout: finished.stdout }).toEqual({ code, stdout: '' });
     expect(finished.stderr).toContain(text);
@@ -172,12 +173,8 @@ describe('what tenant-ledger audit finds', () => {
   beforeAll(async () => {
     const { tenant_id = '' } = await operator.json('tenant create --name Acme');
     const { log, streams } = await openLogIn(operator.folder);
-    const fact = (type: string, metadata: Readonly<Record<string, unknown>>) => ({
-      id: randomUUID(),
-      type,
-      data: { entityId: 'tok_1' },
-      metadata: { version: 1, ...metadata },
-    });
+    const fact = (type: string, metadata: NewEvent['metadata']) =>
+      anEvent({ entityId: 'tok_1' }, { type, metadata });
     const moments = { firstAt: '2026-01-31T00:00:00Z', lastAt: '2026-01-31T00:00:00Z' };
     const facts = [
       fact('TokenCreated', { keyId, client: { address: '192.0.2.1' } }),
@@ -222,12 +219,9 @@ describe('the trailer of tenant-ledger audit', () => {
   beforeAll(async () => {
     const { tenant_id } = await operator.json('tenant create --name Acme');
     const { log, streams } = await openLogIn(operator.folder);
-    const events = [id, 'other'].map((text) => ({
-      id: randomUUID(),
-      type: 'TokenRead',
-      data: { entityId: text },
-      metadata: { version: 1, traceId: text },
-    }));
+    const events = [id, 'other'].map((text) =>
+      anEvent({ entityId: text }, { type: 'TokenRead', metadata: { traceId: text } }),
+    );
     await log.append(streams.activity(tenant_id ?? ''), events, 'no_stream');
     await log.close();
   });
@@ -276,11 +270,10 @@ describe('the output of tenant-ledger audit', () => {
 
   it('may lose its reader, as with | head: that is neither an error nor a position to resume from', async () => {
     const child = spawnProgram(['audit'], { DATA_DIR: folder });
-    let stderr = '';
-    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const { stderr } = outputsOf(child);
     child.stdout?.once('data', () => child.stdout?.destroy());
     const [code] = (await once(child, 'close')) as [number];
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect([code, stderr()]).toEqual([0, '']);
   });
 
   it('is incomplete after an interruption: the exit code says so, and where to continue', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshFolder } from '../support/folders';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { clustered, EMBEDDED } from '../support/profile';
 import { startService } from '../support/service';
@@ -11,9 +11,7 @@ describe('tenant-ledger backup', () => {
     const service = await startService(EMBEDDED);
     const backup = join(freshFolder(), 'backup');
     const operator = operatorAt(service.folder, EMBEDDED);
-    const rename = (name: string) =>
-      ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
-    await rename('Before');
+    await rename(service, service.key, 'Before');
     const ageOfBackup = async (): Promise<number> => {
       const text = await (await fetch(`${service.operationsUrl}/metrics`)).text();
       return Number(/^tenant_ledger_backup_age_seconds (\S+)$/m.exec(text)?.[1]);
@@ -26,9 +24,9 @@ describe('tenant-ledger backup', () => {
     expect(await ageOfBackup()).toBeLessThanOrEqual((sinceBackup + 60_000) / 1_000);
     writeFileSync(join(service.folder, 'last-backup'), '2020-01-01T00:00:00.000Z\n');
     expect(await ageOfBackup()).toBeGreaterThan(86_400 * 365);
-    await rename('Between');
+    await rename(service, service.key, 'Between');
     expect(await operator.json('backup create', backup)).toMatchObject({ events: first.events + 1 });
-    await rename('After');
+    await rename(service, service.key, 'After');
     expect(await operator.json('backup verify', backup)).toMatchObject({ events: first.events + 1 });
     expect(await operator.json('log verify', backup)).toMatchObject({ events: first.events + 1 });
     await service.stop();

@@ -46,10 +46,14 @@ describe('tenant-ledger demo', () => {
     expect(without.portal).toBeNull();
   });
 
-  it('tells of no entity before it was created or after it was deleted, of every type over 30 days', async () => {
+  const demoEvents = async () => {
     const operator = operatorAt(freshFolder());
     await operator.json('demo');
-    const facts = (await eventsIn(operator.folder)).filter(({ stream }) => stream.includes('activity-'));
+    return eventsIn(operator.folder);
+  };
+
+  it('tells of no entity before it was created or after it was deleted, of every type over 30 days', async () => {
+    const facts = (await demoEvents()).filter(({ stream }) => stream.includes('activity-'));
     const state = new Map<string, 'alive' | 'deleted'>();
     const days = new Set<string>();
     for (const { type, data, recordedAt } of facts) {
@@ -63,9 +67,7 @@ describe('tenant-ledger demo', () => {
   });
 
   it('has a month in the log: everything is recorded when it happened, in order, and nothing in the future', async () => {
-    const operator = operatorAt(freshFolder());
-    await operator.json('demo');
-    const events = await eventsIn(operator.folder);
+    const events = await demoEvents();
     const times = events.map(({ recordedAt }) => recordedAt);
     expect(times).toEqual(times.toSorted());
     expect(events.map(({ metadata }) => (metadata as { at: string }).at)).toEqual(times);

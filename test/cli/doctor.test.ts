@@ -9,11 +9,10 @@ import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { itIf } from '../support/it-if';
 import { operatorAt } from '../support/operator';
+import { EMBEDDED } from '../support/profile';
 import { allProjected, serviceProcess } from '../support/service';
 import { liveSetFile } from '../support/set-files';
 import { until } from '../support/waiting';
-
-const EMBEDDED = { EVENTSTORE_URL: '', MONGODB_URL: '' };
 
 const examine = async (folder: string, env: Readonly<Record<string, string>> = {}) => {
   const { code, stdout } = await operatorAt(folder, { ...EMBEDDED, ...env }).run('doctor --json');

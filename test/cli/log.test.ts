@@ -5,7 +5,7 @@ import { anEvent } from '../support/events';
 import { fileOf } from '../support/fact-file';
 import { aFact } from '../support/facts';
 import { freshFolder } from '../support/folders';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { EMBEDDED } from '../support/profile';
 import { startService, type Service } from '../support/service';
@@ -48,8 +48,7 @@ describe('the cursors and positions that a client has', () => {
     const [from, to] = [freshFolder(), freshFolder()];
     const first = await startService({ DATA_DIR: from, ...EMBEDDED });
     const { key } = first;
-    for (const name of ['A', 'B', 'C', 'D'])
-      await ask(`${first.url}/tenants/self`, { key, method: 'PUT', body: { name } });
+    for (const name of ['A', 'B', 'C', 'D']) await rename(first, key, name);
     const pageOf = ({ url }: Service, more = '') =>
       ask(`${url}/logs?entity_type=tenant&size=2${more}`, { key });
     const cursor = `&start=${(await pageOf(first)).json.pagination.after}`;

@@ -14,7 +14,7 @@ import { created, openLog, streams, updated } from '../projecting/harness';
 import { beside } from '../support/beside';
 import { fileOf } from '../support/fact-file';
 import { aFact } from '../support/facts';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { operatorAt, type Operator } from '../support/operator';
 import { EMBEDDED, openAppIn } from '../support/profile';
 import { spawnProgram, startService, type Service } from '../support/service';
@@ -191,8 +191,7 @@ describe('tenant-ledger projections beside a running server', () => {
   it('switches the running server to what was rebuilt, at once', async () => {
     const before = await readBy(service);
     const name = `Before ${before}`;
-    const put = await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
-    expect(put.status).toBe(200);
+    expect((await rename(service, service.key, name)).status).toBe(200);
     const { set, events, ...compared } = await operator.json<Record<string, unknown>>('projections rebuild');
     expect(compared).toEqual({ documents_compared: expect.any(Number), differences: 0, parked: 0 });
     expect(set).not.toBe(before);

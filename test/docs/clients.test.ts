@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { reportFacts } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { outputsOf, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 import { blocks, ROOT, textOf } from './pages';
 
@@ -21,14 +21,19 @@ const started = (lines: string, { url, key }: Pick<Service, 'url' | 'key'>) => {
   const file = join(freshFolder(), 'client.mjs');
   writeFileSync(file, `${sample}\n${lines}\n`);
   const child = spawn(process.execPath, [file], { env: { ...process.env, URL: url, KEY: key } });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+  const { stdout, stderr } = outputsOf(child);
   const ended = once(child, 'close').then(([code]) => {
-    if (code === 1) throw new Error(err);
-    return out.trim().split('\n');
+    if (code === 1) throw new Error(stderr());
+    return stdout().trim().split('\n');
   });
-  return { ended, printed: () => out.split('\n').filter((line) => line !== ''), stop: () => child.kill() };
+  return {
+    ended,
+    printed: () =>
+      stdout()
+        .split('\n')
+        .filter((line) => line !== ''),
+    stop: () => child.kill(),
+  };
 };
 
 /** A server that answers as the test says. */
@@ -76,14 +81,13 @@ describe('docs/clients.md', () => {
       `for await (const { id, data } of followEvents()) console.log(id, data.name);`,
       { url, key },
     );
-    const renamed = (name: string) => ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
     const seen = (name: string) =>
       until(() => following.printed().some((line) => line.endsWith(name)), 30_000);
-    await renamed('Before');
+    await rename(service, key, 'Before');
     await seen('Before');
     expect(await service.stop()).toBe(0);
     await startService({ PORT: port, DATA_DIR: folder });
-    await renamed('After');
+    await rename(service, key, 'After');
     await seen('After');
     following.stop();
     await following.ended;

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { appendToEnd } from '../../src/event-log/event-log';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
+import { rename } from '../support/http';
 import { storesOf, openLogIn } from '../support/profile';
 import { has } from '../support/programs';
 import { command, serviceForTests, type Service } from '../support/service';
@@ -18,12 +19,8 @@ const LINES = blocks('docs/investigations.md', 'sh').flatMap((text) => text.trim
 /** A service with a history that has a result for each question. */
 const withHistory = async (service: Service) => {
   const operator = operatorAt(service.folder);
-  const put = await fetch(`${service.url}/tenants/self`, {
-    method: 'PUT',
-    headers: { 'SVC-API-KEY': service.key, 'content-type': 'application/json', 'SVC-TRACE-ID': 'trace-1' },
-    body: JSON.stringify({ name: 'Renamed' }),
-  });
-  expect(put.status).toBe(200);
+  const headers = { 'SVC-TRACE-ID': 'trace-1' };
+  expect((await rename(service, service.key, 'Renamed', { headers })).status).toBe(200);
   const { stdout } = await operator.run('audit --type TenantUpdated');
   const event = JSON.parse(stdout.split('\n')[0] ?? '') as {
     id: string;

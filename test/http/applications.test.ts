@@ -6,6 +6,10 @@ import { expectProblem } from '../support/problem';
 import { serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
+const RULES = {
+  time: 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',
+  id: 'must be a UUID, for example 11111111-2222-4333-8444-555555555555',
+};
 const UUID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const KEY = expect.stringMatching(/^key_[0-9A-Za-z]{55}$/);
@@ -37,14 +41,12 @@ const created = async (body: object = shop): Promise<ApiResponse['json']> => {
   return answer.json;
 };
 
-describe('a response with a new key', () => {
-  it('is stored by nobody', async () => {
-    const { id } = await created();
-    for (const path of ['/applications', `/applications/${id}/keys`, `/applications/${id}/regenerate`]) {
-      const { json, headers } = await post(path, path === '/applications' ? shop : undefined);
-      expect([json.key, headers.get('cache-control')]).toEqual([KEY, 'no-store']);
-    }
-  });
+it('a response with a new key is stored by nobody', async () => {
+  const { id } = await created();
+  for (const path of ['/applications', `/applications/${id}/keys`, `/applications/${id}/regenerate`]) {
+    const { json, headers } = await post(path, path === '/applications' ? shop : undefined);
+    expect([json.key, headers.get('cache-control')]).toEqual([KEY, 'no-store']);
+  }
 });
 
 describe('creating an Application', () => {
@@ -106,6 +108,13 @@ describe('creating an Application', () => {
     expectProblem(answer, 400, 'validation_failed', field);
     expect(await by.count()).toBe(before);
   });
+});
+
+it.each([
+  ['POST', '/applications', { ...shop, expires_at: 'soon' }, 'expires_at', RULES.time],
+  ['GET', '/applications?id=soon', undefined, 'id', RULES.id],
+])('%s %s %j is told the rule of what it violates', async (method, path, body, field, rule) => {
+  expect((await to(path, { method, body })).json.errors).toEqual({ [field]: [rule] });
 });
 
 describe('a repeated POST', () => {
@@ -258,24 +267,22 @@ describe('the entity tag of an Application', () => {
   });
 });
 
-describe('an Application that does not exist', () => {
-  it('gets the same response whether its id is unknown, foreign, deleted or malformed', async () => {
-    const deleted = await created();
-    await remove(`/applications/${deleted.id}`);
-    const other = await by.newTenant();
-    for (const id of [randomUUID(), other.id, deleted.id, 'nonsense', '%00', '..%2f'])
-      for (const [method, path, body] of [
-        ['GET', `/applications/${id}`],
-        ['PUT', `/applications/${id}`, { name: 'A' }],
-        ['DELETE', `/applications/${id}`],
-        ['GET', `/applications/${id}/keys`],
-        ['POST', `/applications/${id}/keys`],
-        ['GET', `/applications/${id}/keys/${randomUUID()}`],
-        ['DELETE', `/applications/${id}/keys/${randomUUID()}`],
-        ['POST', `/applications/${id}/regenerate`],
-      ] as const)
-        expectProblem(await to(path, { method, body }), 404, 'application_not_found');
-  });
+it('an Application that does not exist gets the same response whether its id is unknown, foreign, deleted or malformed', async () => {
+  const deleted = await created();
+  await remove(`/applications/${deleted.id}`);
+  const other = await by.newTenant();
+  for (const id of [randomUUID(), other.id, deleted.id, 'nonsense', '%00', '..%2f'])
+    for (const [method, path, body] of [
+      ['GET', `/applications/${id}`],
+      ['PUT', `/applications/${id}`, { name: 'A' }],
+      ['DELETE', `/applications/${id}`],
+      ['GET', `/applications/${id}/keys`],
+      ['POST', `/applications/${id}/keys`],
+      ['GET', `/applications/${id}/keys/${randomUUID()}`],
+      ['DELETE', `/applications/${id}/keys/${randomUUID()}`],
+      ['POST', `/applications/${id}/regenerate`],
+    ] as const)
+      expectProblem(await to(path, { method, body }), 404, 'application_not_found');
 });
 
 describe('keys', () => {

@@ -191,18 +191,16 @@ describe('authentication', () => {
     });
   });
 
-  describe('403', () => {
-    /** Who may call what is the matrix of `stores/isolation`. */
-    it('names the permission, and is sent after the route was found and before the body is looked at', async () => {
-      const { key } = await by.newApplication(tenantId, 'public', 'token:create');
-      const missing = await call('/tenants/self', { key });
-      expectProblem(missing, 403, 'permission_missing');
-      const head = await call('/tenants/self', { key, method: 'HEAD' });
-      expect([head.status, head.text]).toEqual([403, '']);
-      expect((await call('/nowhere', { key })).status).toBe(404);
-      expect((await call('/tenants/self', { key, method: 'POST' })).status).toBe(405);
-      expect((await call('/tenants/self', { key, method: 'PUT', body: '{bad' })).status).toBe(403);
-      expect((await call('/tenants/self', { key, method: 'OPTIONS' })).status).toBe(204);
-    });
+  /** Who may call what is the matrix of `stores/isolation`. */
+  it('403 names the permission, and is sent after the route was found and before the body is looked at', async () => {
+    const { key } = await by.newApplication(tenantId, 'public', 'token:create');
+    const missing = await call('/tenants/self', { key });
+    expectProblem(missing, 403, 'permission_missing');
+    const head = await call('/tenants/self', { key, method: 'HEAD' });
+    expect([head.status, head.text]).toEqual([403, '']);
+    expect((await call('/nowhere', { key })).status).toBe(404);
+    expect((await call('/tenants/self', { key, method: 'POST' })).status).toBe(405);
+    expect((await call('/tenants/self', { key, method: 'PUT', body: '{bad' })).status).toBe(403);
+    expect((await call('/tenants/self', { key, method: 'OPTIONS' })).status).toBe(204);
   });
 });

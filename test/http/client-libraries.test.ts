@@ -6,6 +6,12 @@ import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, serviceForTests } from '../support/service';
 import { until } from '../support/waiting';
 
+const FIRST_PERMISSION = {
+  type: 'token:create',
+  description: 'Create tokens',
+  applicationTypes: ['public', 'private'],
+};
+
 describe('client libraries', () => {
   const service = serviceForTests({ HEADER_PREFIX: 'BT', HOST: 'localhost' });
   const by = besideForTests(service);
@@ -52,11 +58,7 @@ describe('client libraries', () => {
     it('lists permissions', async () => {
       const all = await client(key).permissions.list();
       expect(all).toHaveLength(30);
-      expect(all[0]).toEqual({
-        type: 'token:create',
-        description: 'Create tokens',
-        applicationTypes: ['public', 'private'],
-      });
+      expect(all[0]).toEqual(FIRST_PERMISSION);
       expect(await client(key).permissions.list({ applicationType: 'public' })).toHaveLength(2);
     });
 
@@ -250,11 +252,7 @@ describe('client libraries', () => {
       const bt = await client(key);
       const all = await bt.permissions.list();
       expect(all).toHaveLength(30);
-      expect(all[0]).toEqual({
-        type: 'token:create',
-        description: 'Create tokens',
-        applicationTypes: ['public', 'private'],
-      });
+      expect(all[0]).toEqual(FIRST_PERMISSION);
       expect(await bt.permissions.list({ applicationType: 'private' })).toHaveLength(6);
     });
 

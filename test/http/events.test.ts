@@ -9,10 +9,10 @@ import { besideForTests, type NewTenant } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact, reportFacts } from '../support/reported-facts';
-import { serviceForTests, startService } from '../support/service';
+import { serviceForTests, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 interface Event {
@@ -39,13 +39,8 @@ describe('raw events over HTTP', () => {
     const permissions = ['log:read', 'tenant:read', 'tenant:update'];
     owner = await by.newTenant('Acme', permissions);
     stranger = await by.newTenant('Other', permissions);
-    const put = await ask(`${service.url}/tenants/self`, {
-      method: 'PUT',
-      key: owner.key,
-      body: { name: 'Renamed' },
-      headers: { 'SVC-TRACE-ID': 'trace-1' },
-    });
-    expect(put.status).toBe(200);
+    const headers = { 'SVC-TRACE-ID': 'trace-1' };
+    expect((await rename(service, owner.key, 'Renamed', { headers })).status).toBe(200);
     await reportFacts(service.folder, owner.tenantId, [
       fact('TokenCreated', 'tok_1'),
       fact('TokenRead', 'tok_1'),
@@ -111,32 +106,33 @@ describe('raw events over HTTP', () => {
   });
 
   it('state where the request came from, unless that is turned off', async () => {
-    const put = (url: string, userAgent: string) =>
-      ask(`${url}/tenants/self`, {
-        method: 'PUT',
-        key: stranger.key,
-        body: { name: 'Other' },
-        headers: { 'User-Agent': userAgent },
-      });
+    const put = (at: Service, userAgent: string) =>
+      rename(at, stranger.key, 'Other', { headers: { 'User-Agent': userAgent } });
     const clientOfLast = async () =>
       (
         eventsIn((await get('?type=TenantUpdated', stranger.key)).text).at(-1) as unknown as {
           metadata: { client?: unknown };
         }
       ).metadata.client;
-    await put(service.url, 'agent/1.0');
+    await put(service, 'agent/1.0');
     expect(await clientOfLast()).toEqual({ address: '127.0.0.1', userAgent: 'agent/1.0' });
-    await put(service.url, `${stranger.key} ${'x'.repeat(500)}`);
+    await put(service, `${stranger.key} ${'x'.repeat(500)}`);
     const masked = (await clientOfLast()) as { userAgent: string };
     expect(masked.userAgent).toHaveLength(256 - stranger.key.length + 'key_***'.length);
     expect(masked.userAgent).not.toContain(stranger.key.slice(4));
     const silent = await startService({ DATA_DIR: service.folder, RECORD_CLIENTS: 'false' });
-    await put(silent.url, 'agent/1.0');
+    await put(silent, 'agent/1.0');
     expect(await clientOfLast()).toBeUndefined();
     await silent.stop();
   });
 
-  const filters: readonly (readonly [string, readonly string[]])[] = [
+  it('are not filtered by a type that does not exist', async () => {
+    const { status, json } = await ask(`${service.url}/events?type=TenantUpdatet`, { key: owner.key });
+    const text = 'is not known: did you mean TenantUpdated?';
+    expect([status, json]).toEqual([400, expect.objectContaining({ errors: { type: [text] } })]);
+  });
+
+  it.each<[string, readonly string[]]>([
     ['?type=TenantUpdated', ['TenantUpdated']],
     ['?trace_id=trace-1', ['TenantUpdated']],
     ['?entity_type=token&entity_id=tok_1', ['TokenCreated', 'TokenRead']],
@@ -146,14 +142,7 @@ describe('raw events over HTTP', () => {
     ['?source=fact', ['TokenCreated', 'TokenRead']],
     ['?source=decision&trace_id=trace-1', ['TenantUpdated']],
     ['?type=TokenCreated&limit=1', ['TokenCreated']],
-  ];
-  it('are not filtered by a type that does not exist', async () => {
-    const { status, json } = await ask(`${service.url}/events?type=TenantUpdatet`, { key: owner.key });
-    const text = 'is not known: did you mean TenantUpdated?';
-    expect([status, json]).toEqual([400, expect.objectContaining({ errors: { type: [text] } })]);
-  });
-
-  it.each(filters)('are filtered by %s', async (query, types) => {
+  ])('are filtered by %s', async (query, types) => {
     expect(eventsIn((await get(query)).text).map(({ type }) => type)).toEqual(types);
   });
 
@@ -266,13 +255,12 @@ describe('raw events over HTTP', () => {
     );
   });
 
-  const misuse: readonly (readonly [string, string])[] = [
+  it.each([
     ['?typ=TenantUpdated', 'typ'],
     ['?limit=0', 'limit'],
     ['?follow=perhaps', 'follow'],
     ['?start_date=2022-01-02&end_date=2022-01-01', 'start_date'],
-  ];
-  it.each(misuse)('refuse %s', async (query, field) => {
+  ])('refuse %s', async (query, field) => {
     expectProblem(await get(query), 400, 'validation_failed', field);
   });
 
@@ -326,7 +314,7 @@ describe('raw events over HTTP', () => {
       await second.stop();
     });
 
-    const endings = [
+    it.each([
       ['whose key is revoked', 'key_refused', ({ keyId }: NewTenant) => revokeKey(keyId)],
       [
         'whose key loses the permission',
@@ -334,8 +322,7 @@ describe('raw events over HTTP', () => {
         ({ id }: NewTenant) => updateApplication(id, { permissions: ['tenant:read'] }),
       ],
       ['whose tenant is deleted', 'key_refused', () => deleteTenant()],
-    ] as const;
-    it.each(endings)('and %s end, with the reason', async (_, reason, ending) => {
+    ] as const)('and %s end, with the reason', async (_, reason, ending) => {
       const reader = await by.newTenant('Acme', ['log:read']);
       const stream = await following(`${service.url}/events?follow=true`, reader.key);
       await until(() => stream.text().includes('KeyAdded'));

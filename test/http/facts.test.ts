@@ -12,7 +12,7 @@ import { beside, besideForTests } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { anEvent, eventsOf } from '../support/events';
 import { aFact, textOf, type Fact } from '../support/facts';
-import { ask, received, type ApiResponse } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { newService } from '../support/services';
 import { loggedBy, serviceForTests, startService } from '../support/service';
@@ -31,10 +31,11 @@ describe('POST /facts', () => {
   });
 
   const send = (body: string | Buffer, headers: Readonly<Record<string, string>> = {}, key = gateway.key) =>
-    received(`${service.url}/facts`, {
+    ask(`${service.url}/facts`, {
       method: 'POST',
-      headers: { 'SVC-API-KEY': key, 'Content-Type': NDJSON, ...headers },
-      body: body as string,
+      key,
+      headers: { 'Content-Type': NDJSON, ...headers },
+      body,
     });
   const report = (...facts: readonly (Fact | string)[]) => send(textOf(facts));
   const asJson = (body: unknown) => ask(`${service.url}/facts`, { method: 'POST', key: gateway.key, body });
@@ -47,6 +48,10 @@ describe('POST /facts', () => {
       ({ type }) => type !== 'KeyUsed',
     );
 
+  const refusal = (line: number, { id }: Fact, code: string, reason: string, retry = false) => {
+    return { line, id, code, reason, retry };
+  };
+
   it('takes lines, each once, and shows them at once', async () => {
     const facts = [aFact(customer.tenantId), aFact(customer.tenantId, { type: 'CardUsed' })];
     const first = await report(facts[0]!, 'nonsense', '', facts[1]!, facts[0]!, { ...facts[1]!, type: 'X' });
@@ -57,13 +62,7 @@ describe('POST /facts', () => {
         already_there: 1,
         refused: [
           { line: 2, code: 'invalid', reason: 'it is not JSON', retry: false },
-          {
-            line: 6,
-            id: facts[1]!.id,
-            code: 'invalid',
-            reason: '"type" is not a known fact: "X"',
-            retry: false,
-          },
+          refusal(6, facts[1]!, 'invalid', '"type" is not a known fact: "X"'),
         ],
       },
     ]);
@@ -113,20 +112,8 @@ describe('POST /facts', () => {
     expect([json.accepted, json.refused]).toEqual([
       1,
       [
-        {
-          line: 1,
-          id: facts[0]!.id,
-          code: 'unknown_tenant',
-          reason: `tenant ${unknown} is unknown`,
-          retry: false,
-        },
-        {
-          line: 3,
-          id: facts[2]!.id,
-          code: 'deleted_tenant',
-          reason: `tenant ${deleted} is deleted`,
-          retry: false,
-        },
+        refusal(1, facts[0]!, 'unknown_tenant', `tenant ${unknown} is unknown`),
+        refusal(3, facts[2]!, 'deleted_tenant', `tenant ${deleted} is deleted`),
       ],
     ]);
     expect(await reported(unknown)).toEqual([]);
@@ -137,18 +124,9 @@ describe('POST /facts', () => {
     await appendToEnd(by.log, by.streams.tenant(broken), [anEvent()]);
     const facts = [aFact(broken), aFact(customer.tenantId)];
     const { json } = await report(...facts);
-    expect([json.accepted, json.refused]).toEqual([
-      1,
-      [
-        {
-          line: 1,
-          id: facts[0]!.id,
-          code: 'tenant_unavailable',
-          reason: `tenant ${broken} cannot take facts now: send them again`,
-          retry: true,
-        },
-      ],
-    ]);
+    const reason = `tenant ${broken} cannot take facts now: send them again`;
+    const again = refusal(1, facts[0]!, 'tenant_unavailable', reason, true);
+    expect([json.accepted, json.refused]).toEqual([1, [again]]);
     const alone = await report(facts[0]!);
     expect([alone.status, alone.json.refused.length]).toEqual([200, 1]);
   });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { besideForTests } from '../support/beside';
 import { customerOf, idsOf, type Customer } from '../support/customers';
-import { ask, type ApiResponse } from '../support/http';
+import { ask, rename, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact } from '../support/reported-facts';
 import { serviceForTests } from '../support/service';
@@ -57,8 +57,7 @@ describe('audit logs', () => {
 
     it('names the Application whose key was used', async () => {
       const { get, key, tenantId, applicationId } = await newCustomer();
-      const put = { method: 'PUT', key, body: { name: 'B' } };
-      expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
+      expect((await rename(service, key, 'B')).status).toBe(200);
       expect((await get('?size=1')).json.data).toEqual([
         expect.objectContaining({
           actor_id: applicationId,

@@ -1,4 +1,4 @@
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { found, scrape } from '../support/metrics';
 import { fact, reportFacts } from '../support/reported-facts';
 import { commandJson, serviceForTests } from '../support/service';
@@ -41,7 +41,7 @@ describe('/metrics', () => {
     await get(service.key);
     await get();
     await get('key_wrong');
-    await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name: 'B' } });
+    await rename(service, service.key, 'B');
     const after = await scrape(service);
     const grown = (name: string, labels: Record<string, string>): number =>
       found(after, name, labels) - found(before, name, labels);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { securityHeaders } from '../../src/http/middleware';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { converse } from '../support/raw';
 import { serviceForTests, startService } from '../support/service';
 import { succeeds, until } from '../support/waiting';
@@ -26,7 +26,7 @@ describe('the operations listener', () => {
   );
 
   it('answers /readyz with the progress of every part', async () => {
-    await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name: 'B' } });
+    await rename(service, service.key, 'B');
     const { status, json } = await ask(`${service.operationsUrl}/readyz?verbose`);
     expect(status).toBe(200);
     expect(json).toEqual({

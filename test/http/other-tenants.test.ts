@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { EventLog, LoggedEvent, NewEvent } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
 import { beside } from '../support/beside';
-import { eventsOf } from '../support/events';
+import { anEvent, eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
-import { ask, type ApiResponse, type AskOptions } from '../support/http';
+import { ask, rename, type ApiResponse, type AskOptions } from '../support/http';
 import { openLogIn } from '../support/profile';
 import { fact, reportFacts } from '../support/reported-facts';
 import { allProjected, startService, type Service } from '../support/service';
@@ -18,12 +18,7 @@ const PERMISSIONS = ['log:read', 'tenant:read', 'tenant:update', 'application:re
 const OTHERS = 100;
 
 const othersOf = (): readonly NewEvent[] =>
-  Array.from({ length: OTHERS }, (_, i) => ({
-    id: randomUUID(),
-    type: 'TokenCreated',
-    data: { entityId: `tok_${i}` },
-    metadata: {},
-  }));
+  Array.from({ length: OTHERS }, (_, i) => anEvent({ entityId: `tok_${i}` }, { type: 'TokenCreated' }));
 
 const unchanged = ({ id, type, data, metadata, recordedAt }: LoggedEvent): NewEvent => ({
   id,
@@ -136,8 +131,7 @@ describe('what a tenant sees while others write', () => {
       );
     await report('tok_1', 'tok_2');
     for (const name of ['First', 'Second', 'Third']) {
-      const put = await ask(`${quiet.url}/tenants/self`, { method: 'PUT', key, body: { name } });
-      expect(put.status).toBe(200);
+      expect((await rename(quiet, key, name)).status).toBe(200);
       await report('tok_1', `tok_${name}`);
     }
     await report(...Array.from({ length: 12 }, (_, i) => `tok_${i}`), 'tok_last');
@@ -167,9 +161,7 @@ describe('what a tenant sees while others write', () => {
   });
 
   it('is the same after a write, and at the end of a stream that is cut', async () => {
-    const put = async ({ url }: Service) =>
-      ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name: 'Fourth' } });
-    const [alone, among] = [await put(quiet), await put(busy)];
+    const [alone, among] = [await rename(quiet, key, 'Fourth'), await rename(busy, key, 'Fourth')];
     expect(comparable(among, { url: busy.url, identity: identities[1] })).toEqual(
       comparable(alone, { url: quiet.url, identity: identities[0] }),
     );

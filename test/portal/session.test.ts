@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { request } from 'node:http';
 import { revokeKey } from '../../src/domain/application-keys';
 import { beside } from '../support/beside';
+import { plainRequest } from '../support/plain-request';
 import { serviceForTests, startService } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -19,10 +19,10 @@ const send = (url: string, method: string, headers: Headers, body?: unknown): Pr
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 
-const codeIn = async (response: Response): Promise<[number, string]> => [
-  response.status,
-  ((await response.json()) as { code: string }).code,
-];
+const expectRefused = async (response: Response, status: number, code: string): Promise<void> => {
+  expect(response.headers.get('content-disposition')).toBeNull();
+  expect([response.status, await response.json()]).toMatchObject([status, { code }]);
+};
 
 const cookieIn = (response: Response): string =>
   (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
@@ -65,14 +65,14 @@ describe('the session of the portal', () => {
     expect(response.status).toBe(200);
     expect(response.headers.get('ratelimit-policy')).toBeNull();
     expect(((await response.json()) as { id: string }).id).toMatch(/^[0-9a-f-]{36}$/);
-    expect(await codeIn(await call('/tenants/self'))).toEqual([401, 'key_refused']);
-    expect(await codeIn(await call('/portal/api/nowhere'))).toEqual([404, 'not_found']);
+    await expectRefused(await call('/tenants/self'), 401, 'key_refused');
+    await expectRefused(await call('/portal/api/nowhere'), 404, 'not_found');
   });
 
   it('ignores a key in a header', async () => {
     const headers = { ...OWN, 'SVC-API-KEY': service.key };
     const response = await send(`${service.url}/portal/api/tenants/self`, 'GET', headers);
-    expect(await codeIn(response)).toEqual([401, 'key_refused']);
+    await expectRefused(response, 401, 'key_refused');
   });
 
   const without =
@@ -90,9 +90,9 @@ describe('the session of the portal', () => {
     ['a link that was followed', from('none')],
     ['a script that does not say where it comes from', without('Sec-Fetch-Site')],
   ])('refuses %s, to sign in and to call', async (_, changed) => {
-    expect(await codeIn(await signIn(changed(OWN)))).toEqual([403, 'portal_refused']);
-    expect(await codeIn(await call('/portal/api/tenants/self', changed))).toEqual([403, 'portal_refused']);
-    expect(await codeIn(await call('/portal/session', changed, 'DELETE'))).toEqual([403, 'portal_refused']);
+    await expectRefused(await signIn(changed(OWN)), 403, 'portal_refused');
+    await expectRefused(await call('/portal/api/tenants/self', changed), 403, 'portal_refused');
+    await expectRefused(await call('/portal/session', changed, 'DELETE'), 403, 'portal_refused');
   });
 
   it('is not that of a page which was loaded with another key', async () => {
@@ -102,28 +102,28 @@ describe('the session of the portal', () => {
       ...sent,
       'Portal-Request': other['Portal-Request'] ?? '',
     });
-    expect(await codeIn(await call('/portal/api/tenants/self', changed))).toEqual([403, 'portal_refused']);
+    await expectRefused(await call('/portal/api/tenants/self', changed), 403, 'portal_refused');
     expect((await call('/portal/api/tenants/self')).status).toBe(200);
   });
 
   it.each(['', 'key_', 'nonsense', `key_${'0'.repeat(55)}`])('refuses the key %j', async (key) => {
     const response = await signIn(OWN, key);
     expect(response.headers.get('set-cookie')).toBeNull();
-    expect(await codeIn(response)).toEqual([401, 'key_refused']);
+    await expectRefused(response, 401, 'key_refused');
   });
 
   it('is refused if it was altered or is of another secret', async () => {
     const value = (await cookie()).slice('portal-local='.length);
     const swapped = `${value.slice(0, -2)}${value.endsWith('A') ? 'BB' : 'AA'}`;
     for (const forged of [swapped, value.slice(0, 20), '', 'x'])
-      expect(
-        await codeIn(
-          await send(`${service.url}/portal/api/tenants/self`, 'GET', {
-            ...OWN,
-            Cookie: `portal-local=${forged}`,
-          }),
-        ),
-      ).toEqual([401, 'key_refused']);
+      await expectRefused(
+        await send(`${service.url}/portal/api/tenants/self`, 'GET', {
+          ...OWN,
+          Cookie: `portal-local=${forged}`,
+        }),
+        401,
+        'key_refused',
+      );
   });
 
   it('has a name that is the same for the same key and says nothing about it, and is signed out of', async () => {
@@ -153,10 +153,6 @@ describe('the session of the portal', () => {
     const LINK = { 'Sec-Fetch-Site': 'same-origin' };
     const linkOf = async (Cookie: string, file = 'logs.csv'): Promise<string> =>
       `${service.url}/portal/download/${(await signedIn(Cookie)).session}/${file}`;
-    const refused = async (response: Response): Promise<[number, string]> => {
-      expect(response.headers.get('content-disposition')).toBeNull();
-      return codeIn(response);
-    };
 
     it('is a link, with the filter in it, to GET and to ask for with HEAD', async () => {
       const Cookie = await cookie();
@@ -189,24 +185,22 @@ describe('the session of the portal', () => {
       const link = await linkOf(Cookie);
       const by = await beside(service);
       const other = cookieIn(await signIn(OWN, (await by.newTenant()).key));
-      expect(await refused(await send(link, 'GET', LINK))).toEqual([401, 'key_refused']);
-      expect(await refused(await send(link, 'GET', { ...LINK, Cookie: other }))).toEqual([
-        403,
-        'portal_refused',
-      ]);
+      await expectRefused(await send(link, 'GET', LINK), 401, 'key_refused');
+      await expectRefused(await send(link, 'GET', { ...LINK, Cookie: other }), 403, 'portal_refused');
       expect((await send(link, 'HEAD', { ...LINK, Cookie: other })).status).toBe(403);
       for (const site of ['cross-site', 'same-site', 'none'])
-        expect(await refused(await send(link, 'GET', { Cookie, 'Sec-Fetch-Site': site }))).toEqual([
+        await expectRefused(
+          await send(link, 'GET', { Cookie, 'Sec-Fetch-Site': site }),
           403,
           'portal_refused',
-        ]);
-      expect(await refused(await send(link, 'GET', { Cookie }))).toEqual([403, 'portal_refused']);
+        );
+      await expectRefused(await send(link, 'GET', { Cookie }), 403, 'portal_refused');
     });
 
     it('that is refused is not saved as a file', async () => {
       const Cookie = await cookie();
       const link = `${await linkOf(Cookie)}?start_date=soon`;
-      expect(await refused(await send(link, 'GET', { ...LINK, Cookie }))).toEqual([400, 'validation_failed']);
+      await expectRefused(await send(link, 'GET', { ...LINK, Cookie }), 400, 'validation_failed');
     });
   });
 
@@ -274,32 +268,16 @@ describe('the session of the portal', () => {
     );
 
     it.each(['/portal/files/main.js', '/portalx'])('is not at %s', async (path) => {
-      expect(await codeIn(await fetch(`${service.url}${path}`))).toEqual([404, 'not_found']);
+      await expectRefused(await fetch(`${service.url}${path}`), 404, 'not_found');
     });
   });
 });
 
-/** With any headers, also `Host`. */
-const raw = (
-  url: string,
-  headers: Headers,
-  key: string,
-): Promise<{ status?: number | undefined; cookie: string; text: string }> =>
-  new Promise((resolve, reject) => {
-    const sent = request(`${url}/portal/session`, {
-      method: 'POST',
-      headers: { ...JSON_TYPE, ...OWN, ...headers },
-    });
-    sent.once('error', reject);
-    sent.once('response', (response) => {
-      let text = '';
-      response.on('data', (chunk: Buffer) => (text += chunk.toString()));
-      response.once('end', () =>
-        resolve({ status: response.statusCode, cookie: response.headers['set-cookie']?.[0] ?? '', text }),
-      );
-    });
-    sent.end(JSON.stringify({ key }));
-  });
+const raw = async (url: string, headers: Headers, key: string) => {
+  const all = { ...JSON_TYPE, ...OWN, ...headers };
+  const response = await plainRequest(`${url}/portal/session`, all, 'POST', JSON.stringify({ key }));
+  return { ...response, cookie: response.headers['set-cookie']?.[0] ?? '' };
+};
 
 describe('signing in to the portal', () => {
   it('is refused over plain HTTP to another host', async () => {
@@ -352,6 +330,6 @@ describe('signing in to the portal', () => {
   it('is not there if the portal is switched off', async () => {
     const service = await startService({ PORTAL: 'false' });
     for (const path of ['/portal', '/portal/session', '/portal/api/tenants/self'])
-      expect(await codeIn(await send(`${service.url}${path}`, 'GET', OWN))).toEqual([404, 'not_found']);
+      await expectRefused(await send(`${service.url}${path}`, 'GET', OWN), 404, 'not_found');
   });
 });

@@ -2,7 +2,7 @@ import type { Document } from 'mongodb';
 import { appendToEnd, type Position } from '../../src/event-log/event-log';
 import type { NewTenant } from '../support/beside';
 import { anEvent, eventsOf } from '../support/events';
-import { received } from '../support/http';
+import { rename } from '../support/http';
 import { startInstances, type Instances } from '../support/instances';
 import { describeMongodb } from '../support/mongodb/databases';
 import { deferred, until } from '../support/waiting';
@@ -45,11 +45,7 @@ describeMongodb('what a write costs in the cluster', () => {
   const appended = async (type: string, after?: Position) =>
     (await eventsOf(instances.app.log.readAll({ after }))).filter((event) => event.type === type);
   const put = async ({ key }: NewTenant, name: string): Promise<void> => {
-    const { status, headers } = await received(`${instances.running[0]!.url}/tenants/self`, {
-      method: 'PUT',
-      headers: { 'SVC-API-KEY': key, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ name }),
-    });
+    const { status, headers } = await rename(instances.running[0]!, key, name);
     expect([status, headers.get('SVC-READ-PENDING')]).toEqual([200, null]);
   };
 

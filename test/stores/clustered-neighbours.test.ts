@@ -3,7 +3,7 @@ import { startStandIn } from '../support/event-store/stand-in';
 import { fileOf } from '../support/fact-file';
 import { manyFacts } from '../support/facts';
 import { freshFolder } from '../support/folders';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
 import { operatorAt } from '../support/operator';
 import { clustered } from '../support/profile';
@@ -38,7 +38,7 @@ describeMongodb('a tenant beside one that ingests, in a cluster', () => {
       };
       const write = async (name: string, into: number[]): Promise<void> => {
         const startedAt = performance.now();
-        const written = await ask(self, { key: service.key, method: 'PUT', body: { name } });
+        const written = await rename(service, service.key, name);
         into.push(performance.now() - startedAt);
         expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, null]);
       };

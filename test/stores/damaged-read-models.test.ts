@@ -7,7 +7,7 @@ import { anEvent } from '../support/events';
 import { insideDamages, partialDamages, wholeDamages } from '../support/damage';
 import { fileOf } from '../support/fact-file';
 import { manyFacts } from '../support/facts';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { expectProblem } from '../support/problem';
 import { EMBEDDED, openLogIn } from '../support/profile';
@@ -27,15 +27,14 @@ describe('damaged read models', () => {
   let service: ServiceProcess;
   beforeAll(async () => {
     service = await serviceProcess(EMBEDDED);
-    for (const name of ['A', 'B', 'C']) expect((await rename(name)).status).toBe(200);
+    for (const name of ['A', 'B', 'C']) expect((await renamed(name)).status).toBe(200);
   });
   afterAll(async () => {
     await service.stop();
   });
 
   const get = (path: string) => ask(`${service.url}${path}`, { key: service.key });
-  const rename = (name: string) =>
-    ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
+  const renamed = (name: string) => rename(service, service.key, name);
   const health = () => ask(`${service.operationsUrl}/readyz`);
   const shown = async () => {
     const paths = ['/tenants/self', '/logs?size=100&entity_type=tenant', '/tenants/self/reports/usage'];
@@ -87,7 +86,7 @@ describe('damaged read models', () => {
 
   it('accept writes if their file is deleted beside the running service, which is not ready until they are rebuilt', async () => {
     wholeDamages['deleted']?.(liveSetFile(service.folder));
-    const written = await rename('Kept');
+    const written = await renamed('Kept');
     expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
     expectProblem(await get('/tenants/self'), 503, 'read_models_unavailable');
     const { status, json } = await health();
@@ -98,7 +97,7 @@ describe('damaged read models', () => {
     await operator().json('projections rebuild');
     expect((await get('/tenants/self')).json.name).toBe('Kept');
     expect((await health()).status).toBe(200);
-    const again = await rename('Again');
+    const again = await renamed('Again');
     expect([again.status, again.headers.get('svc-read-pending')]).toEqual([200, null]);
   });
 
@@ -136,7 +135,7 @@ describe('damaged read models', () => {
         await until(async () => (await all()).every(({ status }) => status === 503));
         const { status, json } = await health();
         expect([status, json.reason]).toEqual([503, expect.stringMatching('Restart the service')]);
-        const written = await rename('Kept');
+        const written = await renamed('Kept');
         expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
         await service.stop();
         await startAgain();
@@ -154,7 +153,7 @@ describe('damaged read models', () => {
       expect(await operator().json<unknown>('projections rebuild')).toMatchObject({ differences: null });
       expect(await shownPages()).toEqual(before);
       expect((await health()).status).toBe(200);
-      expect((await rename('Again')).headers.get('svc-read-pending')).toBeNull();
+      expect((await renamed('Again')).headers.get('svc-read-pending')).toBeNull();
     });
 
     it('are built again by a start that finds out only when it follows the log', async () => {

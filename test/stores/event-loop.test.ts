@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { makeKey } from '../../src/ledger/api-key';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
+import { anEvent } from '../support/events';
+import { aFact, textOf } from '../support/facts';
 import { addKeys, fillStream } from '../support/ledgers';
 import { reported } from '../support/reported';
 import { fact, reportFacts, type Fact } from '../support/reported-facts';
@@ -274,18 +276,15 @@ describe('the thread that serves HTTP', () => {
     };
 
   const reporting = async (): Promise<Attack> => {
-    const [reporter, { tenantId: tenant_id }] = [await newService(by, 'facts'), await by.newTenant()];
+    const [reporter, { tenantId }] = [await newService(by, 'facts'), await by.newTenant()];
     const note = 'x'.repeat(FACTS_BYTES / FACTS - 250);
-    const fill = (): object => ({
-      id: randomUUID(),
-      tenant_id,
-      type: 'TokenUsed',
-      data: { entityId: 't', note },
-    });
     return async (end) => {
       let requests = 0;
       for (; performance.now() < end || requests < 1; requests += 1) {
-        const body = Array.from({ length: FACTS }, () => `${JSON.stringify(fill())}\n`).join('');
+        const facts = Array.from({ length: FACTS }, () =>
+          aFact(tenantId, { type: 'TokenUsed', data: { entityId: 't', note } }),
+        );
+        const body = textOf(facts);
         const headers = { 'SVC-API-KEY': reporter.key, 'Content-Type': 'application/x-ndjson' };
         const { status } = await fetch(`${service.url}/facts`, { method: 'POST', headers, body });
         expect([200, 503]).toContain(status);
@@ -297,8 +296,7 @@ describe('the thread that serves HTTP', () => {
   /** A tenant that every read model has parked at its first fact, so that its other facts can only be found in the log. */
   const parkedTenant = async (count: number): Promise<string> => {
     const { tenantId, key } = await by.newTenant('Parked', ['log:read', 'tenant:read']);
-    const bad = { id: randomUUID(), type: 'SomethingElse', data: {}, metadata: {} };
-    await by.log.append(by.streams.activity(tenantId), [bad], 'no_stream');
+    await by.log.append(by.streams.activity(tenantId), [anEvent()], 'no_stream');
     for (let n = 0; n < count; n += 1_000)
       await reportFacts(
         service.folder,

@@ -3,13 +3,14 @@ import { readdirSync } from 'node:fs';
 import { isNotTheApi } from '../support/described';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
-import { ask, type ApiResponse } from '../support/http';
+import { ask, rename, type ApiResponse } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
 import { expectProblem } from '../support/problem';
 import { clustered } from '../support/profile';
 import {
   command,
   loggedBy,
+  outputsOf,
   spawnProgram,
   startCommand,
   startService,
@@ -29,9 +30,6 @@ const aStore = async (): Promise<StandIn> => {
   stopping.push(() => store.stop());
   return store;
 };
-
-const rename = (service: Service, key: string, name: string): Promise<ApiResponse> =>
-  ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
 const ready = (service: Service): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
 
@@ -80,14 +78,6 @@ describeMongodb('an operator of a running service whose event log is in an event
     await until(async () => (await ready(service)).status === 200);
   });
 
-  it('finds in the server log that the store became unreachable', async () => {
-    await store.kill();
-    await until(() => service.stderr().includes('"Following the event log failed'));
-    expect((await rename(service, service.key, 'Not now')).status).toBe(503);
-    await store.restart();
-    await until(async () => (await rename(service, service.key, 'Now')).status === 200);
-  });
-
   it('learns at the next write that a stream was removed under the running service', async () => {
     expect((await rename(service, service.key, 'Acme')).status).toBe(200);
     const { stream } = store.log.records.findLast((record) => record.stream.startsWith(`${PREFIX}tenant-`))!;
@@ -132,9 +122,8 @@ describeMongodb('an operator whose event log is in an event store', () => {
     // In the process of the tests it would go on waiting: nothing but the end of the process ends that.
     const child = spawnProgram(['serve'], env);
     const closed = once(child, 'close');
-    let stderr = '';
-    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    await until(() => stderr.includes('Waiting for the event store'));
+    const { stderr } = outputsOf(child);
+    await until(() => stderr().includes('Waiting for the event store'));
     child.kill('SIGTERM');
     expect(await closed).toEqual([0, null]);
   });

@@ -1,6 +1,6 @@
 import { TIMES } from '../../src/times';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
-import { ask, type ApiResponse } from '../support/http';
+import { ask, rename, type ApiResponse } from '../support/http';
 import { describeMongodb } from '../support/mongodb/databases';
 import { clustered } from '../support/profile';
 import { serviceProcess, startService, type Service } from '../support/service';
@@ -22,8 +22,7 @@ describeMongodb('a server whose event log is in an event store', () => {
   });
 
   const read = (): Promise<ApiResponse> => ask(`${service.url}/tenants/self`, { key: service.key });
-  const write = (name: string): Promise<ApiResponse> =>
-    ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
+  const write = (name: string) => rename(service, service.key, name);
   const ready = (): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
 
   const expectAway = async (code: string): Promise<void> => {
@@ -51,6 +50,7 @@ describeMongodb('a server whose event log is in an event store', () => {
   it('refuses writes in time while the store is down, still serves reads, reports it, and needs no restart', async () => {
     await store.kill();
     await expectAway('log_unavailable');
+    await until(() => service.stderr().includes('"Following the event log failed'));
     await store.restart();
     await expectBack('Acme');
   });

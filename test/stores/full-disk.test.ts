@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onDisk, whyNoDisks } from '../support/disks';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { itIf } from '../support/it-if';
 import { eventsIn } from '../support/operator';
 import { EMBEDDED } from '../support/profile';
@@ -23,13 +23,11 @@ describe('a service on a full disk', () => {
       const DATA_DIR = join(disk, 'data');
       const service = await serviceProcess({ DATA_DIR });
       const { key } = service;
-      const put = (url: string, name: string) =>
-        ask(`${url}/tenants/self`, { key, method: 'PUT', body: { name } });
-      expect((await put(service.url, 'Before')).status).toBe(200);
+      expect((await rename(service, key, 'Before')).status).toBe(200);
       const before = await eventsIn(DATA_DIR);
       fill(disk);
       for (let i = 0; i < 10; i += 1)
-        expect((await put(service.url, `Full ${i}`)).json).toMatchObject({
+        expect((await rename(service, key, `Full ${i}`)).json).toMatchObject({
           code: 'log_unavailable',
           detail: 'Nothing was changed. The disk of the event log is full: the operator has to make room.',
         });
@@ -37,10 +35,10 @@ describe('a service on a full disk', () => {
 
       const again = await serviceProcess({ DATA_DIR });
       expect((await ask(`${again.url}/tenants/self`, { key })).json).toMatchObject({ name: 'Before' });
-      expect((await put(again.url, 'Still full')).json).toMatchObject({ code: 'log_unavailable' });
+      expect((await rename(again, key, 'Still full')).json).toMatchObject({ code: 'log_unavailable' });
       rmSync(join(disk, 'filling'));
       expect(await eventsIn(DATA_DIR)).toEqual(before);
-      expect((await put(again.url, 'After')).status).toBe(200);
+      expect((await rename(again, key, 'After')).status).toBe(200);
       expect(await again.stop()).toBe(0);
     }),
   );
@@ -72,13 +70,7 @@ describe('a disk that is full under clients that write', () => {
         const DATA_DIR = join(disk, 'data');
         const { url, key, operationsUrl, stop } = await serviceProcess({ ...EMBEDDED, DATA_DIR });
         fill(disk, LEFT_BYTES);
-        const put = (name: string) =>
-          ask(`${url}/tenants/self`, {
-            key,
-            method: 'PUT',
-            body: { name },
-            headers: { 'Idempotency-Key': name },
-          });
+        const put = (name: string) => rename({ url }, key, name, { headers: { 'Idempotency-Key': name } });
         const [acknowledged, refused]: [string[], string[]] = [[], []];
         const client = async (): Promise<void> => {
           for (let failures = 0; failures < 5;) {

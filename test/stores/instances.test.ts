@@ -4,7 +4,7 @@ import { revokeKey } from '../../src/domain/application-keys';
 import { rebuild } from '../../src/projecting/rebuild';
 import type { NewTenant } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
-import { ask, type ApiResponse, type AskOptions } from '../support/http';
+import { ask, rename, type ApiResponse, type AskOptions } from '../support/http';
 import { startInstances, type Instances } from '../support/instances';
 import { itIf } from '../support/it-if';
 import { describeMongodb } from '../support/mongodb/databases';
@@ -31,7 +31,7 @@ const RATE_LIMITS = `global=off,tokens-search=${LIMIT}/60/10`;
 
 const self = ({ url }: Service): string => `${url}/tenants/self`;
 const put = (service: Service, { key }: NewTenant, name: string): Promise<ApiResponse> =>
-  ask(self(service), { method: 'PUT', key, body: { name } });
+  rename(service, key, name);
 const nameAt = async (service: Service, { key }: NewTenant): Promise<string | undefined> =>
   ((await ask(self(service), { key })).json as { name?: string }).name;
 

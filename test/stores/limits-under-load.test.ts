@@ -21,32 +21,30 @@ describe('the specified limits', () => {
   };
   const limits = async () => (await ask(`${service.operationsUrl}/readyz`)).json.limits;
 
-  describe('are reported', () => {
-    it('to every holder of a key', async () => {
-      const { status, json } = await from('192.0.2.1', '/limits', { key: service.key });
-      expect(status).toBe(200);
-      expect((json.rate_limits as { name: string }[]).map(({ name }) => name)).toEqual([
-        'global',
-        'portal',
-        'tokens-search',
-        'tokens-read',
-        'tokens-create',
-        'services',
-      ]);
-      expect(json.rate_limits[2]).toEqual({
-        name: 'tokens-search',
-        methods: ['POST'],
-        paths: ['/tokens/search'],
-        limit: 50,
-        window_seconds: 10,
-        block_seconds: 10,
-      });
-      expect(json.reactor).toEqual({ max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 });
-      const { tenantId } = await by.newTenant();
-      const { key } = await by.newApplication(tenantId, 'public');
-      expect((await from('192.0.2.1', '/limits', { key })).json).toEqual(json);
-      expectProblem(await from('192.0.2.1', '/limits'), 401, 'key_refused');
+  it('are reported to every holder of a key', async () => {
+    const { status, json } = await from('192.0.2.1', '/limits', { key: service.key });
+    expect(status).toBe(200);
+    expect((json.rate_limits as { name: string }[]).map(({ name }) => name)).toEqual([
+      'global',
+      'portal',
+      'tokens-search',
+      'tokens-read',
+      'tokens-create',
+      'services',
+    ]);
+    expect(json.rate_limits[2]).toEqual({
+      name: 'tokens-search',
+      methods: ['POST'],
+      paths: ['/tokens/search'],
+      limit: 50,
+      window_seconds: 10,
+      block_seconds: 10,
     });
+    expect(json.reactor).toEqual({ max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 });
+    const { tenantId } = await by.newTenant();
+    const { key } = await by.newApplication(tenantId, 'public');
+    expect((await from('192.0.2.1', '/limits', { key })).json).toEqual(json);
+    expectProblem(await from('192.0.2.1', '/limits'), 401, 'key_refused');
   });
 
   describe('appear in the response to', () => {

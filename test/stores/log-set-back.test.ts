@@ -4,7 +4,7 @@ import { openForWriting } from '../../src/sqlite/database';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { following } from '../support/following';
-import { ask, type ApiResponse } from '../support/http';
+import { ask, rename } from '../support/http';
 import { found, scrape } from '../support/metrics';
 import { clustered, EMBEDDED } from '../support/profile';
 import { command, loggedBy, serviceProcess, startCommand, type Service } from '../support/service';
@@ -59,9 +59,6 @@ const restoreInPlace = (path: string, copy: string): void => {
     INSERT INTO events SELECT * FROM copy.events; COMMIT; DETACH copy`);
   db.close();
 };
-
-const rename = ({ url }: Service, key: string, name: string): Promise<ApiResponse> =>
-  ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
 const REASON = /^The event log was rolled back: .*projections rebuild/;
 

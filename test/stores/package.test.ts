@@ -5,6 +5,7 @@ import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
 import { itIf } from '../support/it-if';
 import { nobody, whyNoUsers } from '../support/nobody';
+import { outputsOf } from '../support/service';
 import { until } from '../support/waiting';
 
 const ROOT = join(__dirname, '..', '..', '..');
@@ -76,10 +77,9 @@ describe('the package that npm run package makes', () => {
       cwd: '/',
       ...nobody,
     });
-    let stdout = '';
-    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+    const { stdout } = outputsOf(child);
     const ended = new Promise((resolve) => child.once('close', resolve));
-    await until(() => stdout.includes('tenant-ledger serves'), 60_000, 'it serves');
+    await until(() => stdout().includes('tenant-ledger serves'), 60_000, 'it serves');
     for (const path of ['/openapi.json', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js', '/portal'])
       expect((await fetch(`http://127.0.0.1:${PORT}${path}`)).status).toBe(200);
     child.kill('SIGTERM');

@@ -2,6 +2,7 @@ import { EventSource } from 'eventsource';
 import { startStandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { freePort } from '../support/free-port';
+import { rename } from '../support/http';
 import { clustered, EMBEDDED } from '../support/profile';
 import { command, serviceProcess, startCommand, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -66,11 +67,7 @@ const browser = (url: string, key: string) => {
 
 /** Repeated for as long as the machine is too busy for it. */
 const put = async (service: Service, key: string, name: string): Promise<void> => {
-  const { status } = await fetch(`${service.url}/tenants/self`, {
-    method: 'PUT',
-    headers: { 'SVC-API-KEY': key, 'content-type': 'application/json' },
-    body: JSON.stringify({ name }),
-  });
+  const { status } = await rename(service, key, name);
   if (status === 503) return put(service, key, name);
   expect(status).toBe(200);
 };

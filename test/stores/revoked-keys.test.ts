@@ -20,7 +20,7 @@ const endings: readonly [string, (customer: Customer) => Decide][] = [
   ['loses its tenant', () => deleteTenant()],
 ];
 
-describe('a key used for reads at two servers on one data folder', () => {
+describe('a key used for reads at two servers on one data folder, while the applications read model is stuck', () => {
   let [first, second]: Service[] = [];
   let by: Beside;
   const servers = (): readonly Service[] => [first!, second!];
@@ -45,61 +45,53 @@ describe('a key used for reads at two servers on one data folder', () => {
     by = await beside(first);
   });
 
-  describe('while the applications read model is stuck', () => {
-    const stuckWhile = (work: () => Promise<void>) => whileStuck(first!.folder, work);
-
-    it('that is invalidated in any way is refused for reads by both a second later; all other keys still work', async () => {
-      const neighbour = await by.newTenant();
-      const customers: Customer[] = [];
-      for (const _ of endings) customers.push(await by.newTenant());
-      for (const { key } of customers) await allRead(key);
-      await stuckWhile(async () => {
-        for (const [i, [, ending]] of endings.entries()) {
-          const { tenantId, key } = customers[i]!;
-          await by.write(tenantId, ending(customers[i]!));
-          await bothRefuseWithinASecond(key);
-          for (const server of servers()) {
-            expectProblem(await get(server, key), 401, 'key_refused');
-            const put = { key, method: 'PUT', body: { name: 'B' } };
-            expectProblem(await get(server, key, put), 401, 'key_refused');
-          }
-          await allRead(neighbour.key);
-        }
-      });
-    });
-
-    it('manages Applications over HTTP at once, and marks reads as pending', async () => {
-      const { tenantId } = await by.newTenant();
-      const owner = await by.newOwner(tenantId);
-      const to = (server: Service, path: string, more: AskOptions = {}) =>
-        ask(`${server.url}/applications${path}`, { key: owner.key, ...more });
-      let id = '';
-      await stuckWhile(async () => {
-        const body = { name: 'New', type: 'private', permissions: ['token:use'] };
-        const made = await to(first!, '', { method: 'POST', body });
-        expect([made.status, made.headers.get('svc-read-pending')]).toEqual([201, 'true']);
-        ({ id } = made.json);
-        const { key } = made.json;
+  it('that is invalidated in any way is refused for reads by both a second later; all other keys still work', async () => {
+    const neighbour = await by.newTenant();
+    const customers: Customer[] = [];
+    for (const _ of endings) customers.push(await by.newTenant());
+    for (const { key } of customers) await allRead(key);
+    await whileStuck(first!.folder, async () => {
+      for (const [i, [, ending]] of endings.entries()) {
+        const { tenantId, key } = customers[i]!;
+        await by.write(tenantId, ending(customers[i]!));
+        await bothRefuseWithinASecond(key);
         for (const server of servers()) {
-          expect((await ask(`${server.url}/permissions`, { key })).status).toBe(200);
-          expectProblem(await to(server, '/key', { key }), 503, 'read_models_unavailable');
-          expectProblem(await to(server, `/${id}`), 404, 'application_not_found');
-          expect((await to(server, '')).json.pagination.total_items).toBe(2);
+          expectProblem(await get(server, key), 401, 'key_refused');
+          const put = { key, method: 'PUT', body: { name: 'B' } };
+          expectProblem(await get(server, key, put), 401, 'key_refused');
         }
-        const [updated, revoked] = await Promise.all([
-          to(second!, `/${id}`, { method: 'PUT', body: { name: 'Renamed' } }),
-          to(second!, `/${id}/keys/${made.json.keys[0].id}`, { method: 'DELETE' }),
-        ]);
-        expect([updated.status, updated.json.name]).toEqual([200, 'Renamed']);
-        expect([revoked.status, revoked.headers.get('svc-read-pending')]).toEqual([204, 'true']);
-        expect((await ask(`${second!.url}/permissions`, { key })).status).toBe(401);
-      });
-      for (const server of servers())
-        await until(
-          async () => (await to(server, `/${id}`)).json.name === 'Renamed',
-          5_000,
-          'the Application',
-        );
+        await allRead(neighbour.key);
+      }
     });
+  });
+
+  it('manages Applications over HTTP at once, and marks reads as pending', async () => {
+    const { tenantId } = await by.newTenant();
+    const owner = await by.newOwner(tenantId);
+    const to = (server: Service, path: string, more: AskOptions = {}) =>
+      ask(`${server.url}/applications${path}`, { key: owner.key, ...more });
+    let id = '';
+    await whileStuck(first!.folder, async () => {
+      const body = { name: 'New', type: 'private', permissions: ['token:use'] };
+      const made = await to(first!, '', { method: 'POST', body });
+      expect([made.status, made.headers.get('svc-read-pending')]).toEqual([201, 'true']);
+      ({ id } = made.json);
+      const { key } = made.json;
+      for (const server of servers()) {
+        expect((await ask(`${server.url}/permissions`, { key })).status).toBe(200);
+        expectProblem(await to(server, '/key', { key }), 503, 'read_models_unavailable');
+        expectProblem(await to(server, `/${id}`), 404, 'application_not_found');
+        expect((await to(server, '')).json.pagination.total_items).toBe(2);
+      }
+      const [updated, revoked] = await Promise.all([
+        to(second!, `/${id}`, { method: 'PUT', body: { name: 'Renamed' } }),
+        to(second!, `/${id}/keys/${made.json.keys[0].id}`, { method: 'DELETE' }),
+      ]);
+      expect([updated.status, updated.json.name]).toEqual([200, 'Renamed']);
+      expect([revoked.status, revoked.headers.get('svc-read-pending')]).toEqual([204, 'true']);
+      expect((await ask(`${second!.url}/permissions`, { key })).status).toBe(401);
+    });
+    for (const server of servers())
+      await until(async () => (await to(server, `/${id}`)).json.name === 'Renamed', 5_000, 'the Application');
   });
 });

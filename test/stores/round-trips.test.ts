@@ -1,5 +1,5 @@
 import { freshFolder } from '../support/folders';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { mongodbBehindProxy, type DisturbedMongodb } from '../support/mongodb-under-test';
 import { describeMongodb } from '../support/mongodb/databases';
 import { fact, reportFacts } from '../support/reported-facts';
@@ -39,8 +39,7 @@ describeMongodb('the round trips of a request to MongoDB', () => {
     );
     const others = [...tokens.map(() => fact('CardUsed', 'e1')), ...tokens];
     await reportFacts(folder, id, [...tokens, ...others]);
-    for (let i = 0; i < 5; i += 1)
-      await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name: 'Acme' } });
+    for (let i = 0; i < 5; i += 1) await rename(service, service.key, 'Acme');
     await until(async () => totalOf(await get('/logs?size=1')) > 3 * ROWS);
     await allProjected(service);
     const { data } = (await get('/logs?entity_type=tenant&size=1')).json as { data: { actor_id: string }[] };
@@ -126,11 +125,7 @@ describeMongodb('the round trips of a request to MongoDB', () => {
 
   it('wait once for a majority for a write', async () => {
     mongo.roundTrips.reset();
-    const { status, headers } = await ask(`${service.url}/tenants/self`, {
-      method: 'PUT',
-      key: service.key,
-      body: { name: 'Acme' },
-    });
+    const { status, headers } = await rename(service, service.key, 'Acme');
     expect([status, headers.get('SVC-READ-PENDING')]).toEqual([200, null]);
     const awaited = mongo.roundTrips.awaitingMajority().filter((name) => !name.includes('read_model_leases'));
     expect(awaited).toEqual(['commitTransaction']);

@@ -1,5 +1,4 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
@@ -8,6 +7,7 @@ import { parse } from 'yaml';
 import { appendToEnd, parsedJson, type EventLog } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
 import { blocks } from '../docs/pages';
+import { anEvent, idsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { itIf } from '../support/it-if';
 import { operatorAt } from '../support/operator';
@@ -75,14 +75,10 @@ describe('docs/shipping.md', () => {
     };
     const follower = (): ChildProcess => spawnProgram(args, { DATA_DIR: folder });
     const append = async (number: number, note = ''): Promise<readonly string[]> => {
-      const events = Array.from({ length: number }, () => ({
-        id: randomUUID(),
-        type: 'TokenRead',
-        data: { entityId: 'tok_1', note },
-        metadata: { version: 1 },
-      }));
+      const data = { entityId: 'tok_1', note };
+      const events = Array.from({ length: number }, () => anEvent(data, { type: 'TokenRead' }));
       await appendToEnd(log, streams.activity(tenant), events);
-      return events.map(({ id }) => id);
+      return idsOf(events);
     };
 
     beforeAll(async () => {

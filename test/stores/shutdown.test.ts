@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { TIMES } from '../../src/times';
 import { beside } from '../support/beside';
-import { ask } from '../support/http';
+import { ask, rename } from '../support/http';
 import { answersIn, converse } from '../support/raw';
 import { serviceProcess, startService, type Service } from '../support/service';
 import { slowReadModels } from '../support/stuck';
@@ -61,8 +61,7 @@ describe('shutdown', () => {
     const service = await serviceProcess();
     slowReadModels(service.folder, 500_000).close();
     const ended = once(service.process, 'exit');
-    const put = { method: 'PUT', key: service.key, body: { name: 'B' } };
-    const renaming = ask(`${service.url}/tenants/self`, put);
+    const renaming = rename(service, service.key, 'B');
     const by = await beside(service);
     await until(async () => (await by.events()).some(({ data }) => (data as { name?: string }).name === 'B'));
     service.process.kill('SIGINT');

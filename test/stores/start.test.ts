@@ -23,6 +23,7 @@ import { ownTimeMs } from '../support/own-time';
 import {
   command,
   commandProcess,
+  outputsOf,
   serviceProcess,
   startService,
   type Finished,
@@ -53,15 +54,13 @@ describe('npm start', () => {
     ]);
     const env = { PATH, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
     const child = spawn('sh', ['-c', `true && ${serve}`], { cwd: ROOT, env });
-    let [stdout, stderr] = ['', ''];
-    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const { stdout, stderr } = outputsOf(child);
     const closed = once(child, 'close');
-    await until(async () => stdout.includes('API key (shown once, keep it): key_'));
+    await until(() => stdout().includes('API key (shown once, keep it): key_'));
     child.kill('SIGTERM');
     // Its output is closed only when nobody who could write to it is left.
     expect(await closed).toEqual([0, null]);
-    expect(stderr).toContain('"msg":"stopped"');
+    expect(stderr()).toContain('"msg":"stopped"');
   });
 });
 
@@ -275,10 +274,9 @@ describe('a start that fails', () => {
 
   const executed = async (program: string, options: readonly string[] = [], user = {}): Promise<Finished> => {
     const child = spawn(process.execPath, [...options, program, 'serve'], user);
-    let stderr = '';
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const { stderr } = outputsOf(child);
     const [code] = (await once(child, 'close')) as [number];
-    return { code, stdout: '', stderr };
+    return { code, stdout: '', stderr: stderr() };
   };
 
   it('says that Node is too old', async () => {

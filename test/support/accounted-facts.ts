@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/async/clock';
 import { rowsOf } from './accounted-writers';
 import { closeAfterwards } from './closing';
-import { eventsOf } from './events';
-import { received } from './http';
+import { eventsOf, idsOf } from './events';
+import { aFact, textOf } from './facts';
+import { ask } from './http';
 import type { Instances } from './instances';
 import { newService } from './services';
 import { until } from './waiting';
@@ -25,14 +25,15 @@ export const startReporter = async (instances: Instances, restMs = 0) => {
   const { tenantId, key } = await instances.newTenant();
   const service = await newService(instances.app, 'facts');
   const send = async (at: number, body: string): Promise<boolean> => {
-    const answer = await received(`${instances.running[at % instances.running.length]!.url}/facts`, {
+    const answer = await ask(`${instances.running[at % instances.running.length]!.url}/facts`, {
       method: 'POST',
-      headers: { 'SVC-API-KEY': service.key, 'Content-Type': 'application/x-ndjson' },
+      key: service.key,
+      headers: { 'Content-Type': 'application/x-ndjson' },
       body,
       signal: AbortSignal.timeout(PATIENCE_MS),
     }).catch(() => undefined);
     if (answer === undefined || answer.status === 503) return false;
-    const { accepted, already_there, refused } = answer.json as unknown as Answer;
+    const { accepted, already_there, refused } = answer.json as Answer;
     expect([answer.status, refused.filter(({ retry }) => !retry)]).toEqual([200, []]);
     return accepted + already_there === BATCH;
   };
@@ -40,20 +41,14 @@ export const startReporter = async (instances: Instances, restMs = 0) => {
   let isOver = false;
   const report = async (): Promise<void> => {
     for (let at = 0; !isOver; at += 1) {
-      const ids = Array.from({ length: BATCH }, () => randomUUID());
-      const facts = ids.map((id) => ({
-        id,
-        tenant_id: tenantId,
-        type: 'ProxyUsed',
-        data: { entityId: 'p' },
-      }));
-      const body = facts.map((fact) => `${JSON.stringify(fact)}\n`).join('');
+      const facts = Array.from({ length: BATCH }, () => aFact(tenantId, { type: 'ProxyUsed' }));
+      const body = textOf(facts);
       for (let tries = at; ; tries += 1) {
         const done = await Promise.all([send(tries, body), send(tries + 1, body)]);
         if (done.includes(true)) break;
         await pause(20);
       }
-      sent.push(...ids);
+      sent.push(...idsOf(facts));
       await pause(restMs);
     }
   };

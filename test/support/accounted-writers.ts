@@ -3,7 +3,7 @@ import { pause } from '../../src/async/clock';
 import type { NewTenant } from './beside';
 import { closeAfterwards } from './closing';
 import { eventsOf } from './events';
-import { received } from './http';
+import { ask, rename } from './http';
 import type { Instances } from './instances';
 import { until } from './waiting';
 
@@ -21,9 +21,7 @@ const PATIENCE_MS = 3_000;
 const REPEATED: ReadonlySet<number> = new Set([409, 503]);
 
 export const rowsOf = async ({ running }: Pick<Instances, 'running'>, key: string, filter: string) => {
-  const response = await received(`${running[0]!.url}/logs?size=1${filter}`, {
-    headers: { 'SVC-API-KEY': key },
-  });
+  const response = await ask(`${running[0]!.url}/logs?size=1${filter}`, { key });
   return response.json.pagination.total_items as number;
 };
 
@@ -34,19 +32,11 @@ const changesOf = async ({ app: { log, streams } }: Instances, tenantId: string)
 
 /** On one instance, or the next ones while that does not answer, until it is acknowledged. */
 const written = async ({ running }: Instances, key: string, at: number, name: string) => {
-  const headers = {
-    'SVC-API-KEY': key,
-    'SVC-IDEMPOTENCY-KEY': randomUUID(),
-    'Content-Type': 'application/json',
-  };
+  const headers = { 'SVC-IDEMPOTENCY-KEY': randomUUID() };
   for (let tries = 0; ; tries += 1) {
     const by = (at + tries) % running.length;
-    const answer = await received(`${running[by]!.url}/tenants/self`, {
-      method: 'PUT',
-      headers,
-      body: JSON.stringify({ name }),
-      signal: AbortSignal.timeout(PATIENCE_MS),
-    }).catch(() => undefined);
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const answer = await rename(running[by]!, key, name, { headers, signal }).catch(() => undefined);
     if (answer !== undefined && !REPEATED.has(answer.status)) return { ...answer, by };
     await pause(20);
   }

@@ -14,8 +14,9 @@ export interface AskOptions {
   readonly method?: string;
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** An object is sent as JSON; text as it is, with the JSON content type unless the headers say otherwise. */
+  /** An object is sent as JSON; text and bytes as they are, as JSON, too, unless the headers say otherwise. */
   readonly body?: unknown;
+  readonly signal?: AbortSignal;
 }
 
 /** A response that was received, checked against the OpenAPI document. */
@@ -34,16 +35,28 @@ export const received = async (url: string, init: RequestInit = {}): Promise<Api
   );
 };
 
+const isSentAsItIs = (body: unknown): body is string | Buffer<ArrayBuffer> =>
+  typeof body === 'string' || Buffer.isBuffer(body);
+
+/** Changes the name of the Tenant. */
+export const rename = (
+  { url }: { readonly url: string },
+  key: string,
+  name: string,
+  more: AskOptions = {},
+): Promise<ApiResponse> => ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name }, ...more });
+
 export const ask = (
   url: string,
-  { method = 'GET', key, headers = {}, body }: AskOptions = {},
+  { method = 'GET', key, headers = {}, body, ...more }: AskOptions = {},
 ): Promise<ApiResponse> =>
   received(url, {
+    ...more,
     method,
     headers: {
       ...(key === undefined ? {} : { 'SVC-API-KEY': key }),
       ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...headers,
     },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: isSentAsItIs(body) ? body : JSON.stringify(body) }),
   });

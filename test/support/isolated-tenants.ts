@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { newKey } from '../../src/ledger/api-key';
+import { anEvent } from './events';
 import { readingsOf } from './readings';
 
 /** A tenant with an Application of every type for every permission: each alone, all of them, and none. */
@@ -22,12 +23,7 @@ export interface IsolatedCaller {
 const ALL = permissions.map(({ type }) => type);
 const SETS: readonly (readonly string[])[] = [[], ...ALL.map((permission) => [permission]), ALL];
 
-const event = (type: string, data: NewEvent['data']): NewEvent => ({
-  id: randomUUID(),
-  type,
-  data,
-  metadata: {},
-});
+const event = (type: string, data: NewEvent['data']): NewEvent => anEvent(data, { type });
 
 const applicationOf = (tenantId: string, type: ApplicationType, held: readonly string[]) => {
   const applicationId = randomUUID();

@@ -46,7 +46,7 @@ export const spawnProgram = (
   );
 
 /** What a process has written so far. */
-const outputsOf = (child: ChildProcess): Outputs => {
+export const outputsOf = (child: ChildProcess): Outputs => {
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));

@@ -110,7 +110,9 @@ describeInBrowser('the first page', () => {
 
   it('of somebody who is signed in is complete after six requests of any kind', async () => {
     const page = await openWindow(browser);
+    const followed = page.waitForRequest(/\/portal\/api\/events\?/);
     await signInTo(page, service.url, service.key);
+    await followed;
     const { asked, following } = requestsOf(page);
     await page.goto(`${service.url}/portal`);
     await page.locator(CHANGES).first().waitFor();
