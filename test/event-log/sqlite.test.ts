@@ -61,13 +61,6 @@ describe('the SQLite event log', () => {
     return appending(file);
   };
 
-  it('has every commit on disk before it responds: synchronous is FULL, the journal is WAL', () => {
-    const appender = appenderIn(freshFolder());
-    closeAfterwards(() => appender.close());
-    expect(appender.db.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
-    expect(appender.db.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
-  });
-
   it('answers each request of a group separately', () => {
     const appender = appenderIn(freshFolder());
     closeAfterwards(() => appender.close());
