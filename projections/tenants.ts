@@ -33,10 +33,11 @@ export const documentOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>):
   settings: settingsOf(tenant.settings),
   created_by: tenant.created_by,
   created_at: tenant.created_at,
-  modified_by: tenant.modified_by,
-  modified_at: tenant.modified_at,
   revision: tenant.revision,
   included_monthly_active_tokens: tenant.includedMonthlyActiveTokens,
+  // Absent from a new one that is stored, so an update adds them here.
+  modified_by: tenant.modified_by,
+  modified_at: tenant.modified_at,
 });
 
 const changed = (next: (tenant: TenantDocument) => TenantDocument) =>
