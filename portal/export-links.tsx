@@ -9,10 +9,11 @@ import { dayOf } from './time.js';
 const FILES = [
   ['ndjson', 'Export NDJSON', 'All events of this filter, with a trailer that can be checked'],
   ['csv', 'Export CSV', 'All rows of this filter'],
+  ['txt', 'Checkpoint', 'The state of the whole log, signed: keep it to notice later changes'],
 ] as const;
 
 /** Named after the Tenant, the filter and the day: `acme-tenant-update-2026-11-19`. */
-const fileName = (): string => {
+const fileName = (isWhole: boolean): string => {
   const { start_date: from = '', end_date: upTo = '', actor_id: actor, source, ...others } = filters.value;
   const filter = [
     source && SCOPES[scope.value][0],
@@ -22,7 +23,7 @@ const fileName = (): string => {
     upTo.slice(0, 10),
   ];
   const today = dayOf(new Date().toISOString(), timeStyle.value);
-  return [tenantName.value ?? 'log', ...filter, today]
+  return [tenantName.value ?? 'log', ...(isWhole ? ['checkpoint'] : filter), today]
     .flatMap(
       (part = '') =>
         part
@@ -34,7 +35,7 @@ const fileName = (): string => {
     .join('-');
 };
 
-/** Links that download exactly what the filters select, however much that is. */
+/** Links that download exactly what the filters select, however much that is, and a checkpoint of the whole log. */
 export const ExportLinks = () => {
   const [refusal, setRefusal] = useState<string>();
   const follow = async (event: MouseEvent, link: string): Promise<void> => {
@@ -46,7 +47,8 @@ export const ExportLinks = () => {
   return (
     <div class="buttons exports" role="group" aria-label="Export">
       {FILES.map(([type, text, title]) => {
-        const link = downloadLink(`${fileName()}.${type}`, queryOf(filters.value));
+        const isWhole = type === 'txt';
+        const link = downloadLink(`${fileName(isWhole)}.${type}`, isWhole ? '' : queryOf(filters.value));
         return (
           <a
             key={type}

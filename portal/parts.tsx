@@ -125,12 +125,8 @@ export const Choice = <T extends string>({ label, chosen, options }: ChoiceProps
 export const counted = (count: number, what: string): string =>
   `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
 
-interface FactsProps {
-  readonly facts: Readonly<Record<string, ComponentChildren>>;
-}
-
 /** Names and values; those without a value are left out. */
-export const Facts = ({ facts }: FactsProps) => (
+export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, ComponentChildren>> }) => (
   <dl class="facts">
     {Object.entries(facts).map(([name, value]) =>
       value === undefined ? null : (

@@ -46,7 +46,7 @@ interface RowContent {
  */
 export const rowLines = {
   by_trace: { equal: ['trace_id'], number: 'trace_number' },
-  by_typed_entity: { equal: ['entity_id', 'entity_type'], number: 'typed_entity_number' },
+  by_typed_entity: { equal: ['entity_id', 'entity_type'], number: 'typed_id_number' },
   by_entity: { equal: ['entity_id'], number: 'entity_number' },
   by_actor: { equal: ['actor_id'], number: 'actor_number' },
   by_operation: { equal: ['operation'], number: 'operation_number' },
@@ -181,7 +181,7 @@ const rowAdded = (content: RowContent, recordedAt: string, leaf: Leaf): Change =
       number,
       type_number: numberIn('by_type'),
       entity_number: numberIn('by_entity'),
-      typed_entity_number: numberIn('by_typed_entity'),
+      typed_id_number: numberIn('by_typed_entity'),
       actor_number: content.actor_id === undefined ? undefined : numberIn('by_actor'),
       operation_number: numberIn('by_operation'),
       trace_number: content.trace_id === undefined ? undefined : numberIn('by_trace'),
@@ -221,7 +221,7 @@ const byIndex = <T>(of: (index: RowIndex) => T): Readonly<Record<string, T>> =>
 
 export const logs: Projector = {
   name: 'logs',
-  version: 5,
+  version: 6,
   collections: [
     {
       name: ROWS,

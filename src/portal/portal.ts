@@ -24,8 +24,8 @@ export interface PortalDependencies {
 
 const API = '/portal/api';
 /** The page chooses the name of the file, which says what is in it. */
-const DOWNLOAD = /^\/portal\/download\/([^/]*)\/([\w.-]+\.(ndjson|csv))$/;
-const MEDIA = { ndjson: 'application/x-ndjson', csv: 'text/csv' };
+const DOWNLOAD = /^\/portal\/download\/([^/]*)\/([\w.-]+\.(ndjson|csv|txt))$/;
+const MEDIA = { ndjson: 'application/x-ndjson', csv: 'text/csv', txt: 'text/plain' };
 
 /** Only a script of the portal can send it: a form or a link cannot, and another site would need our consent. */
 const PORTAL_HEADER = 'portal-request';
@@ -105,7 +105,7 @@ const forwarding = (cookie: SessionCookie, { headers }: ApiSettings): Forward =>
 const download = async (ctx: ApiContext, next: Next, link: RegExpExecArray, forward: Forward) => {
   const [, named, file, type] = link;
   mustBeOwnPage(ctx);
-  forward(ctx, `/events${ctx.search}`, named);
+  forward(ctx, type === 'txt' ? '/tenants/self/evidence' : `/events${ctx.search}`, named);
   ctx.req.headers.accept = MEDIA[type as keyof typeof MEDIA];
   ctx.set('Content-Disposition', `attachment; filename="${file}"`);
   try {

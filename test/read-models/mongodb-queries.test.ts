@@ -22,7 +22,7 @@ const ROWS: Collection = {
   indexes: {
     by_number: ['number'],
     by_type: ['entity_type', 'type_number'],
-    by_typed_entity: ['entity_id', 'entity_type', 'typed_entity_number'],
+    by_typed_entity: ['entity_id', 'entity_type', 'typed_id_number'],
     by_trace: ['trace_id', 'number'],
   },
   numbered: { by_number: 'created_at', by_type: 'number', by_typed_entity: 'number' },
@@ -48,7 +48,7 @@ const COUNT = 400;
 const rowAt = (number: number): Document => ({
   number,
   type_number: number,
-  typed_entity_number: number,
+  typed_id_number: number,
   entity_type: 'token',
   entity_id: 'e1',
   created_at: new Date(number * 60_000).toISOString(),

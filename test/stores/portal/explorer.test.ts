@@ -424,6 +424,7 @@ describeInBrowser('the log explorer', () => {
     const { size } = openCheckpoint(checkpoint, key);
     expect(told.replaceAll(',', '')).toContain(`Row ${index + 1} of ${size} proven`);
     expect(await save(link('checkpoint'))).toBe(checkpoint);
+    expect(openCheckpoint(await save(link('Checkpoint')), key).size).toBeGreaterThanOrEqual(size);
     expect(await accessibilityFaults(page)).toEqual([]);
   });
 
