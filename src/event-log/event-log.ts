@@ -107,6 +107,8 @@ export interface ReadTenantFrom {
   readonly after?: Position | TenantRevisions | undefined;
   /** A position that is already in the log. Undefined: the head at the time of the call. */
   readonly upTo?: Position | undefined;
+  /** The caller will take no more events, so a batch need not have more. */
+  readonly max?: number;
   readonly signal?: AbortSignal | undefined;
 }
 

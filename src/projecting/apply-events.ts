@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
+  fieldsOfIndex,
   numberingOf,
   type Carried,
   type Change,
@@ -33,14 +34,30 @@ export interface Slot extends DocumentKey {
   /** As it is stored. */
   stored: Document | undefined;
   document: Document | undefined;
-  /** The progress carries it, or it is taken to be absent: it is not loaded. */
-  readonly isLoaded: boolean;
+  /** It is taken to be absent, and not loaded. */
+  readonly isTakenAsNew: boolean;
 }
+
+/** How the rows of an index are numbered. */
+type Numbering = ReturnType<typeof numberingOf>;
+
+/** By collection and index. */
+type Numberings = ReadonlyMap<string, ReadonlyMap<string, Numbering>>;
+
+const numberingsIn = (collections: ComposedProjector['collections']): Numberings =>
+  new Map(
+    collections.map((collection) => {
+      const numbering = (index: string): readonly [string, Numbering] => {
+        const equal = fieldsOfIndex(collection, index).slice(0, -1);
+        return [index, numberingOf(collection, { index, equal })];
+      };
+      return [collection.name, new Map(Object.keys(collection.numbered ?? {}).map(numbering))];
+    }),
+  );
 
 /** The end of a line, likewise. */
 export interface EndSlot extends TenantLine {
-  /** How the rows of its index are numbered. */
-  readonly numbering: ReturnType<typeof numberingOf>;
+  readonly numbering: Numbering;
   end: LineEnd;
 }
 
@@ -57,30 +74,40 @@ const lineKey = ({ collection, index, equal }: LineReference): string =>
   `${collection} ${index} ${equal.length > 1 ? JSON.stringify(equal) : equal.join()}`;
 
 /** What the events of one commit touch of a tenant: what is not known is to be loaded. */
-const touching = (known: KnownTenant, tenantId: string, { projector, loadsNew }: Applying) => {
-  const slots = new Map<string, Slot>();
-  const ends = new Map<string, EndSlot>();
+const touching = (
+  known: KnownTenant,
+  tenantId: string,
+  { projector, loadsNew }: Applying,
+  numberings: Numberings,
+) => {
+  const [slots, ends] = [new Map<string, Slot>(), new Map<string, EndSlot>()];
+  const carried = new Map<string, Slot>();
   return {
+    /** To be loaded. */
     slots,
     ends,
+    /** Loaded with the progress. */
+    carried,
     slotOf: ({ collection, key, isNew = false }: Reference): Slot => {
       const name = `${collection} ${key}`;
-      const found = known.slots.get(name) ?? slots.get(name);
+      const found = known.slots.get(name) ?? slots.get(name) ?? carried.get(collection);
       if (found !== undefined) return found;
       const isCarried = projector.carried.has(collection);
       const stored = isCarried ? known.progress?.carried?.[collection] : undefined;
-      const isLoaded = isCarried || (isNew && !loadsNew);
-      const slot = { tenantId, collection, key, stored, document: stored, isLoaded };
-      slots.set(name, slot);
+      const isTakenAsNew = isNew && !loadsNew;
+      const slot = { tenantId, collection, key, stored, document: stored, isTakenAsNew };
+      if (isCarried) carried.set(collection, slot);
+      else slots.set(name, slot);
       return slot;
     },
     endOf: (line: LineReference): EndSlot => {
       const name = lineKey(line);
       const found = known.ends.get(name) ?? ends.get(name);
       if (found !== undefined) return found;
-      const declared = projector.collections.find(({ name: one }) => one === line.collection);
-      if (declared === undefined) throw new Error(`There is no collection ${line.collection}.`);
-      const slot = { ...line, tenantId, numbering: numberingOf(declared, line), end: NO_END };
+      const { collection, index, equal } = line;
+      const numbering = numberings.get(collection)?.get(index);
+      if (numbering === undefined) throw new Error(`The index ${index} of ${collection} has no lines.`);
+      const slot = { tenantId, collection, index, equal, numbering, end: NO_END };
       ends.set(name, slot);
       return slot;
     },
@@ -205,20 +232,21 @@ const replaceDocument = (
 
 /** Applies the changes of one event in order, all or none. */
 const applyAll = ({ changes }: Entry, changed: Set<Slot>): void => {
-  const documents = new Map(changes.flatMap(({ slots }) => slots).map((slot) => [slot, slot.document]));
-  const lineEnds = new Map(changes.flatMap(({ ends }) => ends).map((slot) => [slot, slot.end]));
+  const reverts: (() => void)[] = [];
   try {
     for (const { apply, slots, ends } of changes) {
-      const after = apply(
-        slots.map(({ document }) => document),
-        ends.map(({ end }) => end),
-      );
+      const before = slots.map(({ document }) => document);
+      const endsBefore = ends.map(({ end }) => end);
+      const after = apply(before, endsBefore);
+      reverts.push(() => {
+        slots.forEach((slot, i) => (slot.document = before[i]));
+        ends.forEach((slot, i) => (slot.end = endsBefore[i] ?? NO_END));
+      });
       slots.forEach((slot, i) => replaceDocument(slot, after[i], ends, changed));
     }
   } catch (error) {
     // What was changed and reverted is as it is stored, so it is not written.
-    for (const [slot, document] of documents) slot.document = document;
-    for (const [slot, end] of lineEnds) slot.end = end;
+    for (const revert of reverts.toReversed()) revert();
     throw error;
   }
 };
@@ -272,8 +300,7 @@ const applyOrPark = (
   return { ...progress, [entry.kind]: revision, position: furthest };
 };
 
-/** Those that the progress carries are no writes of their own. */
-const writesOf = (changed: ReadonlySet<Slot>, { carried }: ComposedProjector): readonly Write[] => {
+const writesOf = (changed: ReadonlySet<Slot>, { carried }: Touched): readonly Write[] => {
   const writes: Write[] = [];
   for (const { tenantId, collection, key, stored, document } of changed)
     if (!carried.has(collection) && !isDeepStrictEqual(stored, document))
@@ -282,15 +309,10 @@ const writesOf = (changed: ReadonlySet<Slot>, { carried }: ComposedProjector): r
 };
 
 /** With what it carries now. */
-const carrying = (
-  progress: Progress,
-  changed: ReadonlySet<Slot>,
-  { carried }: ComposedProjector,
-): Progress => {
-  const documents = [...changed].filter(({ collection }) => carried.has(collection));
-  if (documents.length === 0) return progress;
-  const now = documents.map(({ collection, document }) => [collection, document] as const);
-  return { ...progress, carried: { ...progress.carried, ...Object.fromEntries(now) } as Carried };
+const carrying = (progress: Progress, { carried }: Touched): Progress => {
+  if (carried.size === 0) return progress;
+  const documents = Array.from(carried, ([collection, { document }]) => [collection, document] as const);
+  return { ...progress, carried: { ...progress.carried, ...Object.fromEntries(documents) } as Carried };
 };
 
 /** The mark of a parked tenant stays until everything that waits is applied. */
@@ -309,12 +331,15 @@ const afterWaiting = (
 /** Applies events of tenants to documents of a set. */
 export const eventApplier = (
   set: Pick<ReadModelSet, 'load' | 'lastOf'>,
+  { collections }: Pick<ComposedProjector, 'collections'>,
   takeKnown: (tenantId: string, progress: Progress | undefined) => KnownTenant,
 ) => {
+  const numberings = numberingsIn(collections);
+
   const prepared = (applying: Applying, tenant: TenantEvents) => {
     const { tenantId, before, events } = tenant;
     const taken = takeKnown(tenantId, before);
-    const touched = touching(taken, tenantId, applying);
+    const touched = touching(taken, tenantId, applying, numberings);
     const entries = events.flatMap((event) => {
       const kind = applying.streams.parse(event.stream)?.kind;
       if (kind === undefined || isApplied(event, kind, before)) return [];
@@ -338,16 +363,19 @@ export const eventApplier = (
       head = { position: entry.logged.position, eventId: entry.logged.id };
     }
     const { progress: end, ...others } = afterWaiting(tenant, progress);
-    const writes = writesOf(changed, applying.projector);
-    const after = carrying(end, changed, applying.projector);
-    return { ...rest, commit: { tenantId, writes, progress: after, ...others, head }, changed };
+    const writes = writesOf(changed, rest.touched);
+    return {
+      ...rest,
+      commit: { tenantId, writes, progress: carrying(end, rest.touched), ...others, head },
+      changed,
+    };
   };
 
   /** Loads all documents at once, and only then applies the events of each tenant, up to a bad one. */
   return async (applying: Applying, group: readonly TenantEvents[]): Promise<readonly Applied[]> => {
     const all = group.map((tenant) => prepared(applying, tenant));
     const slots = all.flatMap(({ touched }) =>
-      [...touched.slots.values()].filter(({ isLoaded }) => !isLoaded),
+      [...touched.slots.values()].filter((slot) => !slot.isTakenAsNew),
     );
     const ends = all.flatMap(({ touched }) => [...touched.ends.values()]);
     const [documents, found] = await Promise.all([

@@ -123,7 +123,8 @@ const tenantReading = (dependencies: LedgerLog, inMemory: ProjectionOptions['inM
     maxBytes?: number,
   ) => {
     const after = parked?.cause === 'missing_events' ? position : last;
-    return readSome(dependencies.log.readTenant(tenantId, { after, upTo }), max, maxBytes);
+    // One more tells whether there are more.
+    return readSome(dependencies.log.readTenant(tenantId, { after, upTo, max: max + 1 }), max, maxBytes);
   };
   const read = async (
     tenantId: string,
@@ -257,7 +258,7 @@ export const tenantProjection = (
   const { streams, projector, program } = dependencies;
   const known = knownTenants(projector.collections);
   const { read, proven } = tenantReading(dependencies, inMemory);
-  const advance = groupCommitting(set, eventApplier(set, known.take), known, onParked);
+  const advance = groupCommitting(set, eventApplier(set, projector, known.take), known, onParked);
   let applying: Applying | undefined;
 
   /** Reads anew what the operator has set aside. */

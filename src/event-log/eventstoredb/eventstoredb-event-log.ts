@@ -13,13 +13,13 @@ import {
   type Position,
 } from '../event-log';
 import type { Streams } from '../streams';
-import { tenantReader } from '../tenant-reader';
 import { appending } from './append';
 import { connectTo, serversOf, type Connection } from './connection';
 import { follow } from './follow';
 import { ownStream } from './own-stream';
 import { serialised } from './record';
 import { streamReader } from './stream-reader';
+import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
 interface EventStoreOptions extends WaitingForStore {
@@ -43,12 +43,12 @@ const eventStoreAt = (servers: string): AwaitedStore => ({
 /** Up to the head at the time of the call. */
 const readUpToHead = async function* (
   log: WholeLog,
-  after: Position,
+  upTo: (last: Position) => AsyncIterable<Batch>,
   signal?: AbortSignal,
 ): AsyncGenerator<Batch> {
   const head = await log.head();
   if (head === undefined) return;
-  for await (const batch of log.upTo(after, head.position)) {
+  for await (const batch of upTo(head.position)) {
     if (signal?.aborted === true) return;
     yield batch;
   }
@@ -138,10 +138,17 @@ export const eventStoreDbEventLog = async (
   return {
     identity: async () => identity,
     append,
-    ...reader,
-    readTenant: tenantReader({ ...reader, head: log.head }, streams),
+    readStream: (stream, after = -1) => reader.forwards(stream, after),
+    revisionAt: reader.revisionAt,
+    readTenant: (tenantId, { after = '', upTo, signal } = {}) => {
+      const names = { tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) };
+      const read = (last: Position): AsyncIterable<Batch> => mergedUpTo(reader, names, after, last);
+      return upTo === undefined ? readUpToHead(log, read, signal) : read(upTo);
+    },
     readAll: ({ after = '', follow: isFollowing = false, signal } = {}) =>
-      isFollowing ? follow(following, after, signal) : readUpToHead(log, after, signal),
+      isFollowing
+        ? follow(following, after, signal)
+        : readUpToHead(log, (last) => log.upTo(after, last), signal),
     head: log.head,
     distance: distanceIn(log),
     continuity,

@@ -48,7 +48,7 @@ const formatIn = ({ data }: LoggedEvent): number => Number(isJsonObject(data) ? 
 /** Undefined if there is no log here. Throws if the stream belongs to another program. */
 const readOwn = async (reader: StreamReader, stream: string): Promise<OwnStream | undefined> => {
   let own: OwnStream | undefined;
-  for await (const batch of reader.readStream(stream))
+  for await (const batch of reader.forwards(stream, -1))
     for (const event of batch) {
       const identity = own?.identity ?? identityIn(event);
       if (identity === undefined) throw notOurs(stream);

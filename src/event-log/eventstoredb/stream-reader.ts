@@ -7,8 +7,8 @@ import {
   firstOf,
   revisionBefore,
   type Batch,
-  type EventLog,
   type LoggedEvent,
+  type Position,
 } from '../event-log';
 import type { Connection } from './connection';
 import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './errors';
@@ -53,7 +53,12 @@ export const resuming = async function* (
   }
 };
 
-export type StreamReader = Pick<EventLog, 'readStream' | 'revisionAt'>;
+export interface StreamReader {
+  /** The events after a revision. */
+  forwards(stream: string, after: number): AsyncIterable<Batch>;
+  /** The last revision at or before a position, or -1. */
+  revisionAt(stream: string, position: Position): Promise<number>;
+}
 
 const orTombstoned = async function* (stream: string, reading: AsyncIterable<Batch>): AsyncGenerator<Batch> {
   try {
@@ -93,7 +98,7 @@ export const streamReader = (connection: Connection): StreamReader => {
      * A deleted stream reads like one that never existed, and an append to it would start a second history. So check its
      * metadata before taking it for empty.
      */
-    readStream: async function* (stream, after = -1) {
+    forwards: async function* (stream, after) {
       let isMissing = false;
       let isEmpty = true;
       const open = (client: EventStoreDBClient, last: LoggedEvent | undefined) => {

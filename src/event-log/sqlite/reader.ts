@@ -1,14 +1,17 @@
 import { pause, yieldToEventLoop } from '../../async/clock';
+import type { StreamKind } from '../../domain/events';
 import type { Database } from '../../sqlite/database';
 import { TIMES } from '../../times';
 import {
   BATCH_BYTES,
   BATCH_EVENTS,
   revisionBefore,
+  upTo,
   type Batch,
   type LoggedEvent,
   type Position,
   type ReadFrom,
+  type ReadTenantFrom,
 } from '../event-log';
 import { unavailable } from './log-file';
 
@@ -141,6 +144,10 @@ export const eventReader = (db: Database, changes: Changes) => {
   };
   const ofStream = rows('stream = ? AND revision > ? ORDER BY revision');
   const ofAll = rows('position > ? ORDER BY position');
+  const nextPositions = `SELECT position FROM (SELECT position FROM events WHERE stream = ? AND revision > ?
+    ORDER BY revision LIMIT ${PAGE_EVENTS})`;
+  const ofTwoStreams = rows(`position IN (${nextPositions} UNION ALL ${nextPositions}) ORDER BY position`);
+  const revisionAt = revisionFinder(db);
 
   return {
     stream: (stream: string, after: number): AsyncIterable<Batch> => {
@@ -163,6 +170,26 @@ export const eventReader = (db: Database, changes: Changes) => {
       return pages(changes, next, from);
     },
 
-    revisionAt: revisionFinder(db),
+    revisionAt,
+
+    /** In one statement, so as of one moment: otherwise an event could be missed that precedes one of the other stream. */
+    merged: async function* (
+      streams: Readonly<Record<StreamKind, string>>,
+      { after, upTo: last, max = Infinity, signal }: ReadTenantFrom,
+    ): AsyncGenerator<Batch> {
+      const reached = new Map<string, number>();
+      for (const kind of ['tenant', 'activity'] as const) {
+        const revision =
+          typeof after === 'object' ? after[kind] : await revisionAt(streams[kind], after ?? '');
+        reached.set(streams[kind], revision);
+      }
+      const next = (): Page => {
+        const page = takeBatch(ofTwoStreams.iterate(...[...reached].flat()), Math.min(max, PAGE_EVENTS));
+        for (const event of page.batch) reached.set(event.stream, event.revision);
+        return page;
+      };
+      const found = pages(changes, next, { signal });
+      yield* last === undefined ? found : upTo(found, last);
+    },
   };
 };

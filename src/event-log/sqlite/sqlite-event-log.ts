@@ -13,7 +13,6 @@ import {
   type NewEvent,
 } from '../event-log';
 import type { Streams } from '../streams';
-import { tenantReader } from '../tenant-reader';
 import * as logFile from './log-file';
 import { eventReader, positionOf, readOrFault, rowIdOf } from './reader';
 
@@ -246,20 +245,18 @@ export const sqliteEventLog = async (
   const closing = new AbortController();
   const read = eventReader(db, { token: changeToken, closing: closing.signal });
 
-  const queries = logQueries(db, path);
-  const readStream: EventLog['readStream'] = (stream, after = -1) => read.stream(stream, after);
-
   return {
-    ...queries,
+    ...logQueries(db, path),
     changeToken,
     append: async (stream, events, expected, withinMs = TIMES.appendMs) => {
       const request = { type: 'append', stream, expected, events: events.map(serialised) } as const;
       mustBeAppendable(events, request.events);
       return appendUntilCertain(attempting(appender, request), withinMs);
     },
-    readStream,
+    readStream: (stream, after = -1) => read.stream(stream, after),
     revisionAt: read.revisionAt,
-    readTenant: tenantReader({ ...queries, readStream, revisionAt: read.revisionAt }, streams),
+    readTenant: (tenantId, from = {}) =>
+      read.merged({ tenant: streams.tenant(tenantId), activity: streams.activity(tenantId) }, from),
     readAll: (from = {}) => read.all(from),
     completeCopy: () => logFile.completeCopy(path),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
