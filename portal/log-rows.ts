@@ -93,7 +93,6 @@ const show = (): void => {
     const isHeld = isReading.value;
     if (total.value !== undefined) total.value += fresh.length;
     waiting.value = [...fresh.toReversed(), ...waiting.value].slice(0, MAX_ROWS);
-    if (document.hidden && !isHeld) markNew(fresh.length);
     rows.value = keepNewest([...(isHeld ? [] : waiting.value), ...rows.value.map(explained)]);
     if (!isHeld) waiting.value = [];
   });
@@ -259,8 +258,3 @@ export const resumeTail = (): void => {
 };
 
 export const stopRows = (): void => begin({}, NOTHING);
-
-/** What comes while nobody looks is new to whoever comes back. */
-document.addEventListener('visibilitychange', () => {
-  if (document.hidden) newAbove.value = undefined;
-});

@@ -4,7 +4,7 @@ import { isLoading, loadOlder, lookedAt, MAX_ROWS, newAbove, next, problem, rows
 import { actorOf } from './names.js';
 import { clock, counted, TableHead, Time } from './parts.js';
 import { go, parameter, timeStyle, withParameters } from './place.js';
-import { DAY_MS, dayOf, timeText } from './time.js';
+import { dayOf, timeText } from './time.js';
 import { happenedAt, Sentence, type Row } from './what-happened.js';
 
 /** What stands for an operation, and its colour; its word is there for screen readers. */
@@ -92,13 +92,11 @@ const LogRow = ({ row, isOpen }: RowProps) => {
 /** The day of the rows below it; it stays in view. */
 const DayLine = ({ at }: { readonly at: string }) => {
   const day = dayOf(at, timeStyle.value);
-  const ago = [0, DAY_MS].findIndex(
-    (ms) => dayOf(new Date(clock.value - ms).toISOString(), timeStyle.value) === day,
-  );
+  const today = dayOf(new Date(clock.value).toISOString(), timeStyle.value);
   return (
     <tr class="day">
       <th colSpan={3} scope="rowgroup">
-        {['Today, ', 'Yesterday, '][ago] ?? ''}
+        {day === today ? 'Today, ' : ''}
         {timeText(at, timeStyle.value, 'weekday')}
       </th>
     </tr>
