@@ -80,7 +80,8 @@ const touching = (
   { projector, loadsNew }: Applying,
   numberings: Numberings,
 ) => {
-  const [slots, ends] = [new Map<string, Slot>(), new Map<string, EndSlot>()];
+  const slots = new Map<string, Slot>();
+  const ends = new Map<string, EndSlot>();
   const carried = new Map<string, Slot>();
   return {
     /** To be loaded. */
