@@ -29,7 +29,7 @@ const ending = new AbortController();
 /** What projects, once it has begun. */
 interface Projecting {
   readonly show: Show;
-  /** Is told what was appended to the embedded log, and how long that took. Returns the tenants that are shown. */
+  /** Learns what was appended to the embedded log, and how long that took. Returns the tenants that are shown. */
   readonly afterAppends?: (appended: Wanted, tookMs: number) => Promise<ReadonlySet<string>>;
   readonly stop: () => Promise<unknown>;
 }

@@ -100,8 +100,8 @@ const mustBeTold = (troubles: readonly Error[], { refused, accepted, alreadyTher
   const isDecided = accepted + alreadyThere > 0 || refused.some(({ retry }) => !retry);
   const graver = troubles.find((error) => !isTrouble(error));
   const ofStore = isDecided ? undefined : troubles.find((error) => !isOfTenant(error));
-  const told = graver ?? ofStore;
-  if (told !== undefined) throw told;
+  const failure = graver ?? ofStore;
+  if (failure !== undefined) throw failure;
 };
 
 /** The log as one request uses it: it reads in slices, and appends in the time that is left. */

@@ -144,7 +144,7 @@ export const portal = (dependencies: PortalDependencies): ApiMiddleware => {
     ctx.set('Cache-Control', 'no-store');
   };
 
-  /** A page says itself whose session it is, if a browser opens it. If that cannot be told, its script asks and says why. */
+  /** A page says itself whose session it is, if a browser opens it. If that is not known, its script asks and says why. */
   const sessionOfPage = async (ctx: ApiContext, next: Next): Promise<object> => {
     const isOpened = ctx.method === 'GET' && headerOf(ctx, 'sec-fetch-dest') === 'document';
     return isOpened ? findSession(ctx, next).catch(() => ({})) : {};
